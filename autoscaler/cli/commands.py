@@ -1,0 +1,193 @@
+"""The commands. Each reads its input (a live cluster or a saved snapshot), plans, and prints one view of the plan."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+from cyclopts import App, CycloptsError, Parameter
+
+from autoscaler import __version__
+from autoscaler.cli.terminal import progress, say, screen_of_stdout, write_out
+from autoscaler.decide import plan as decide_plan
+from autoscaler.model.plan import Plan
+from autoscaler.model.policy import Policy
+from autoscaler.model.snapshot import Snapshot, encode_snapshot
+from autoscaler.service import exit_codes
+from autoscaler.service.app import run_service
+from autoscaler.service.faults import ConfigError, ServiceError, WorkloadNotFoundError
+from autoscaler.service.logs import configure_logs
+from autoscaler.service.once import read_live, read_snapshot_file
+from autoscaler.service.policy_file import load_policy
+from autoscaler.service.policy_variables import policy_overrides
+from autoscaler.service.settings import Settings, load_settings
+from autoscaler.ui.views import Form, explain_view, plan_view, report_view
+
+STDOUT: Final = "-"
+
+app = App(
+    name="gpu-autoscaler",
+    help=(
+        "Finds accelerators that pods hold and do not use, says what should change, and explains every decision and "
+        "every refusal. It changes nothing. Live commands read the cluster of AUTOSCALER_KUBECONFIG (else in-cluster, "
+        "else ~/.kube/config) and the metrics store at AUTOSCALER_PROMETHEUS_URL."
+    ),
+    help_epilogue=f"{exit_codes.SUMMARY} Data goes to stdout, logs and errors to stderr.",
+    help_format="plaintext",
+    version=__version__,
+)
+
+FileOption = Annotated[
+    Path | None,
+    Parameter(name=["--file", "-f"], help="saved snapshot: no cluster and no metrics store are needed"),
+]
+PolicyOption = Annotated[
+    Path | None, Parameter(name="--policy", help="policy file; wins over AUTOSCALER_POLICY_FILE")
+]
+FormOption = Annotated[Form, Parameter(name=["--output", "-o"], help="table, wide, json or yaml")]
+
+
+@app.command
+def run(*, policy: PolicyOption = None) -> int:
+    """Watch, plan and serve /readyz, /metrics and /api until SIGTERM or SIGINT."""
+    settings = _settings(policy)
+    configure_logs(level=settings.log_level, form=settings.log_format)
+    return asyncio.run(run_service(settings, os.environ))
+
+
+@app.command
+def plan(*, file: FileOption = None, policy: PolicyOption = None, output: FormOption = "table") -> int:
+    """What would be changed now, and who is left alone for what reason."""
+    made, fault = _planned(file, policy)
+    write_out(plan_view(made, form=output, screen=screen_of_stdout(os.environ)))
+    return _ended(fault)
+
+
+@app.command
+def report(*, file: FileOption = None, policy: PolicyOption = None, output: FormOption = "table") -> int:
+    """Every workload: accelerators held, use, need, verdict, reason and remedy."""
+    made, fault = _planned(file, policy)
+    write_out(report_view(made, form=output, screen=screen_of_stdout(os.environ)))
+    return _ended(fault)
+
+
+@app.command
+def explain(
+    workload: Annotated[str, Parameter(help="NAMESPACE/NAME")],
+    /,
+    *,
+    file: FileOption = None,
+    policy: PolicyOption = None,
+    output: FormOption = "table",
+) -> int:
+    """One workload: verdict, each rule with its numbers, the queries, and what would change the answer."""
+    namespace, separator, name = workload.partition("/")
+    if not separator or not namespace or not name or "/" in name:
+        raise ConfigError(f"explain takes NAMESPACE/NAME, got {workload!r}")
+    made, fault = _planned(file, policy)
+    rows = [row for row in made.rows if (row.workload.namespace, row.workload.name) == (namespace, name)]
+    if not rows:
+        raise WorkloadNotFoundError(
+            f"no workload {workload} holds or wants accelerators ({len(made.rows)} others do)"
+        )
+    write_out(explain_view(rows, form=output, screen=screen_of_stdout(os.environ)))
+    return _ended(fault)
+
+
+@app.command
+def snapshot(
+    *,
+    output: Annotated[
+        Path, Parameter(name=["--output", "-o"], help="file to write (gzipped JSON), - for stdout")
+    ],
+    policy: PolicyOption = None,
+) -> int:
+    """Save the cluster's state as one file that plan, report and explain read with -f."""
+    settings = _settings(policy)
+    taken = _read_live(settings, _policy(settings, os.environ))
+    data = encode_snapshot(taken)
+    if str(output) == STDOUT:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        try:
+            output.write_bytes(data)
+        except OSError as error:
+            raise ServiceError(f"{output}: cannot be written: {error.strerror}") from None
+        say(
+            f"wrote {output}: {len(taken.workloads)} workloads, {len(taken.pods)} pods, {len(taken.nodes)} nodes"
+        )
+    return _ended(taken.telemetry.fault)
+
+
+@app.command
+def version() -> int:
+    """Print the version."""
+    write_out(f"gpu-autoscaler {__version__}\n")
+    return exit_codes.OK
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; its exit code. Expected faults become one sentence on stderr."""
+    tokens = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        outcome = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        say(f"{_one_line(str(error))} (see gpu-autoscaler --help)")
+        return exit_codes.USAGE
+    except ServiceError as error:
+        say(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        say("interrupted")
+        return exit_codes.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has gone (`| head`); a second failure at interpreter exit must not be shown.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exit_codes.OK
+    return outcome if isinstance(outcome, int) else exit_codes.OK
+
+
+def _planned(file: Path | None, policy_file: Path | None) -> tuple[Plan, str]:
+    """The plan of a saved or a live cluster, and the metrics store's fault in a live one."""
+    settings = _settings(policy_file)
+    policy = _policy(settings, os.environ)
+    if file is not None:
+        taken = read_snapshot_file(file)
+        return decide_plan(taken, policy, taken.taken_ms), ""
+    taken = _read_live(settings, policy)
+    return decide_plan(taken, policy, taken.taken_ms), taken.telemetry.fault
+
+
+def _read_live(settings: Settings, policy: Policy) -> Snapshot:
+    # A one-shot command says what went wrong itself; the libraries' retries on the way there are noise.
+    configure_logs(level="debug" if settings.log_level == "debug" else "error", form="console")
+    with progress() as show:
+        taken = asyncio.run(read_live(settings, os.environ, policy, show=show))
+    for row in taken.access:
+        if row.state == "forbidden":
+            say(f"may not read {row.kind}: {row.detail}; what needs it is refused")
+    return taken
+
+
+def _settings(policy_file: Path | None) -> Settings:
+    settings = load_settings(os.environ)
+    return settings if policy_file is None else settings.model_copy(update={"policy_file": policy_file})
+
+
+def _policy(settings: Settings, environ: Mapping[str, str]) -> Policy:
+    return load_policy(settings.policy_file, policy_overrides(environ)).policy
+
+
+def _ended(fault: str) -> int:
+    """A live answer without metrics is complete and says so, yet a script must notice."""
+    if not fault:
+        return exit_codes.OK
+    say(f"the metrics store failed: {fault}")
+    return exit_codes.FAILED
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,144 @@
+"""What a workload is and how it uses what it holds: role, verdict and need, each with its stated cause."""
+
+from dataclasses import dataclass
+
+from autoscaler.decide import marks
+from autoscaler.decide.evidence import observe_unit
+from autoscaler.decide.need import estimate_need, largest_need
+from autoscaler.decide.world import Case, World
+from autoscaler.model.evidence import ACTIVITY_SCALE, Measured, Observation
+from autoscaler.model.plan import Need, Role, Verdict
+from autoscaler.model.policy import Evidence
+
+_TRAINING_KINDS = frozenset(
+    {
+        "Job",
+        "CronJob",
+        "PyTorchJob",
+        "TrainJob",
+        "MPIJob",
+        "JobSet",
+        "TFJob",
+        "RayJob",
+        "PaddleJob",
+        "XGBoostJob",
+    }
+)
+_SERVING_KINDS = frozenset({"InferenceService", "LeaderWorkerSet", "RayService", "LLMInferenceService"})
+_INTERACTIVE_KINDS = frozenset({"Notebook", "RayCluster"})
+_TRAINING_IMAGES = ("train", "finetune", "deepspeed", "torchrun")
+_SERVING_IMAGES = (
+    "vllm",
+    "triton",
+    "tgi",
+    "text-generation-inference",
+    "sglang",
+    "inference",
+    "serving",
+    "kserve",
+)
+_INTERACTIVE_IMAGES = ("jupyter", "notebook", "code-server", "rstudio")
+_JUPYTER_PORT = 8888
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The judgement of one workload; `measured` is empty unless every unit is measured."""
+
+    verdict: Verdict
+    role: Role
+    role_cause: str
+    observations: tuple[Observation, ...]
+    measured: tuple[Measured, ...] = ()
+    use_ratio: float | None = None
+    need: Need | None = None
+    idle_ms: int = 0
+
+    @property
+    def doubt(self) -> Observation | None:
+        """The first observation that is not measured; None where all are."""
+        return next((o for o in self.observations if not isinstance(o, Measured)), None)
+
+
+def assess(world: World, case: Case) -> Assessment:
+    """The assessment; one unit that is not measured makes the whole workload unknown."""
+    role, cause = role_of(case)
+    observations = tuple(
+        observe_unit(world, unit, held=unit.shape.demand.get(case.resource, 0)) for unit in case.units
+    )
+    measured = tuple(o for o in observations if isinstance(o, Measured))
+    if not observations or len(measured) != len(observations):
+        return Assessment("unknown", role, cause, observations)
+    need = largest_need([estimate_need(unit, world.policy) for unit in measured])
+    verdict, ratio = _verdict(measured, world.policy.evidence)
+    return Assessment(
+        verdict=verdict,
+        role=role,
+        role_cause=cause,
+        observations=observations,
+        measured=measured,
+        use_ratio=round(ratio, 4),
+        need=need,
+        idle_ms=min(_idle_ms(world, unit) for unit in measured),
+    )
+
+
+def _use(unit: Measured) -> float:
+    return sum(board.mean for board in unit.boards) / (len(unit.boards) * ACTIVITY_SCALE)
+
+
+def _verdict(units: tuple[Measured, ...], evidence: Evidence) -> tuple[Verdict, float]:
+    boards = [board for unit in units for board in unit.boards]
+    ratio = sum(board.mean for board in boards) / (len(boards) * ACTIVITY_SCALE)
+    if max(_use(unit) for unit in units) >= evidence.saturation:
+        return "saturated", ratio
+    if all(board.peak <= evidence.idle_ceiling * ACTIVITY_SCALE for board in boards):
+        return "idle", ratio
+    return ("busy" if ratio >= evidence.low_watermark else "under-used"), ratio
+
+
+def _idle_ms(world: World, unit: Measured) -> int:
+    """For how long the unit is proven idle: its whole history if that shows no activity, else the window."""
+    ceiling = world.policy.evidence.idle_ceiling * ACTIVITY_SCALE
+    if any(board.peak > ceiling for board in unit.boards):
+        return 0
+    window_ms = min(world.snapshot.telemetry.window_ms, unit.history_ms)
+    return unit.history_ms if all(board.history_peak <= ceiling for board in unit.boards) else window_ms
+
+
+def role_of(case: Case) -> tuple[Role, str]:
+    """Training, serving, interactive or unstated, with the cause; the owner's annotation comes first."""
+    text = {**case.workload.labels, **case.workload.annotations}.get(marks.ROLE)
+    if text is not None:
+        stated = text.strip().lower()
+        known = next((role for role in marks.ROLES if role == stated), None)
+        # A statement that cannot be read is not ignored: training is the role that allows the least.
+        return known or "training", f"{marks.ROLE}={text[:40]}" + ("" if known else " (unreadable)")
+    kind = case.workload.ref.kind
+    if kind in _TRAINING_KINDS:
+        return "training", f"kind {kind}"
+    if kind in _SERVING_KINDS:
+        return "serving", f"kind {kind}"
+    if kind in _INTERACTIVE_KINDS:
+        return "interactive", f"kind {kind}"
+    return _role_by_container(case)
+
+
+def _role_by_container(case: Case) -> tuple[Role, str]:
+    containers = [c for c in (case.shape.containers if case.shape else ()) if c.role != "init"]
+    for container in containers:
+        image = container.image.lower()
+        if _JUPYTER_PORT in container.ports or any(word in image for word in _INTERACTIVE_IMAGES):
+            return "interactive", f"container {container.name}: notebook port or image"
+        if container.tty:
+            return "interactive", f"container {container.name} has a terminal"
+    for container in containers:
+        image = container.image.lower()
+        if any(word in image for word in _TRAINING_IMAGES):
+            return "training", f"image of container {container.name}"
+        if any(word in image for word in _SERVING_IMAGES):
+            return "serving", f"image of container {container.name}"
+    for container in containers:
+        if container.ports:
+            return "serving", f"container {container.name} listens on port {container.ports[0]}"
+    return "unstated", "nothing tells"

@@ -1,0 +1,87 @@
+"""One row for each workload: what it holds, how it is used, what is planned or why not, rule by rule."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from autoscaler.decide.proposal import Judged, Ruling
+from autoscaler.decide.world import World
+from autoscaler.model.plan import Action, Check, ExplainRow, Refusal
+from autoscaler.model.reasons import CATALOGUE, Reason
+
+_UNINFORMATIVE = frozenset({Reason.LADDER_END, Reason.NO_LEVER, Reason.BELOW_SAVINGS_FLOOR})
+
+
+@dataclass(slots=True)
+class Trail:
+    """What was found on the way to one workload's outcome."""
+
+    judged: Judged
+    rulings: list[Ruling] = field(default_factory=list)
+    subject_refusals: list[Refusal] = field(default_factory=list)
+    method_refusals: list[Refusal] = field(default_factory=list)
+    change_refusals: list[Refusal] = field(default_factory=list)
+    action: Action | None = None
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """All refusals, the one that gives the row its reason first."""
+        rest = [*self.subject_refusals, *self.change_refusals, *self.method_refusals]
+        leading = leading_refusal(rest)
+        if leading is None:
+            return ()
+        return (leading, *(refusal for refusal in rest if refusal is not leading))
+
+
+def leading_refusal(refusals: Sequence[Refusal]) -> Refusal | None:
+    """The refusal that tells the most: the first, but a method's end of the road only if there is nothing else."""
+    if not refusals:
+        return None
+    if refusals[0].method is not None:
+        return refusals[0]
+    return next((r for r in refusals if r.reason not in _UNINFORMATIVE or _is_subject(r)), refusals[0])
+
+
+def _is_subject(refusal: Refusal) -> bool:
+    return refusal.guard in {"lever", "low watermark", "system"}
+
+
+def explain_row(world: World, trail: Trail) -> ExplainRow:
+    """The row of one workload."""
+    judged, action, refusals = trail.judged, trail.action, trail.refusals
+    case, assessment = judged.case, judged.assessment
+    leading = refusals[0] if refusals else None
+    reason = action.reason if action else leading.reason if leading else Reason.BELOW_SAVINGS_FLOOR
+    detail = action.because if action else leading.evidence if leading else "no method is switched on"
+    remedy = "" if action else leading.remedy if leading else CATALOGUE[reason].remedy
+    measured = assessment.measured
+    return ExplainRow(
+        workload=case.workload.ref,
+        resource=case.resource,
+        units=len(case.units),
+        held=case.total_held,
+        verdict=assessment.verdict,
+        reason=reason,
+        detail=detail,
+        role=assessment.role,
+        role_cause=assessment.role_cause,
+        use_ratio=assessment.use_ratio,
+        coverage=round(min(unit.coverage for unit in measured), 4) if measured else None,
+        need=assessment.need,
+        signal=measured[0].signal if measured else "",
+        queries=_queries(world, judged),
+        action=action,
+        refusals=() if action else refusals,
+        checks=tuple(Check(ruling.guard, ruling.reason is None, ruling.detail) for ruling in trail.rulings),
+        remedy=remedy,
+    )
+
+
+def _queries(world: World, judged: Judged) -> tuple[str, ...]:
+    """The queries whose answers this row rests on."""
+    holders, sources = world.snapshot.holders, world.snapshot.telemetry.sources
+    used = {
+        int(holders.source[row])
+        for unit in judged.case.units
+        for row in world.holder_rows.get(unit.index, ())
+    }
+    return tuple(query for source in sorted(used) for query in sources[source].queries)

@@ -1,0 +1,41 @@
+"""Fields and workloads that another controller owns."""
+
+from autoscaler.decide import marks
+from autoscaler.decide.proposal import Judged, Proposal, Ruling
+from autoscaler.decide.tally import Tally
+from autoscaler.decide.world import World
+from autoscaler.model.reasons import Reason
+
+
+def guard_kueue(world: World, judged: Judged) -> Ruling:
+    """A workload with a queue name, or whose pods Kueue manages, is Kueue's to admit and to stop."""
+    del world
+    workload = judged.case.workload
+    for carried in (
+        workload.labels,
+        workload.annotations,
+        *(marks_of for unit in judged.case.units for marks_of in (unit.pod.labels, unit.pod.annotations)),
+    ):
+        mark = next((key for key in marks.KUEUE if carried.get(key)), None)
+        if mark:
+            return Ruling("kueue", f"{mark}={carried[mark]}", Reason.KUEUE)
+    return Ruling("kueue", "not managed by Kueue")
+
+
+def guard_field_owner(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
+    """An autoscaler that targets the workload owns its replicas; managers on the policy's list own what they wrote."""
+    del tally
+    name, workload = "owner", judged.case.workload
+    ref = workload.ref
+    autoscaler = world.autoscalers.get((ref.namespace, ref.kind, ref.name))
+    if proposal.lever == "scale" and autoscaler:
+        remedy = f"change {autoscaler.name}'s minReplicas ({autoscaler.minimum}) or maxReplicas ({autoscaler.maximum})"
+        return Ruling(
+            name, f"HorizontalPodAutoscaler {autoscaler.name} owns replicas", Reason.OTHER_OWNER, remedy
+        )
+    field = "replicas" if proposal.lever == "scale" else "the template's resources"
+    for owner in workload.field_owners:
+        holds = owner.replicas if proposal.lever == "scale" else owner.template_resources
+        if holds and owner.manager.startswith(world.policy.guards.field_owners):
+            return Ruling(name, f"{owner.manager} owns {field}", Reason.OTHER_OWNER)
+    return Ruling(name, f"nobody else owns {field}")

@@ -1,0 +1,93 @@
+"""How a change replaces pods, and whether the workload is in a state to take one."""
+
+import re
+
+from autoscaler.decide.proposal import Judged, Proposal, Ruling
+from autoscaler.decide.tally import Tally
+from autoscaler.decide.world import World
+from autoscaler.model.cluster import Rollout
+from autoscaler.model.reasons import Reason
+
+
+def rounded(value: str, replicas: int, *, up: bool) -> int:
+    """An int-or-percent of the replicas, rounded as apps/v1 does; 0 for a value that is not `readable`."""
+    if not readable(value):
+        return 0
+    amount = int(value.removesuffix("%"))
+    if not value.endswith("%"):
+        return amount
+    return -(-amount * replicas // 100) if up else amount * replicas // 100
+
+
+def readable(value: str) -> bool:
+    """Whether the text is an int-or-percent."""
+    return re.fullmatch(r"[0-9]{1,9}%?", value) is not None
+
+
+def surge_and_unavailable(rollout: Rollout, replicas: int) -> tuple[int, int]:
+    """Rounded (maxSurge, maxUnavailable) of a Deployment; both 0 means one may be unavailable."""
+    if rollout.recreate:
+        return 0, replicas
+    surge = rounded(rollout.max_surge, replicas, up=True)
+    unavailable = rounded(rollout.max_unavailable, replicas, up=False)
+    return (surge, unavailable) if surge or unavailable else (0, 1)
+
+
+def surge_of(judged: Judged, proposal: Proposal) -> int:
+    """Pods that a proposal creates before old ones go."""
+    workload = judged.case.workload
+    if proposal.lever != "template" or workload.ref.kind != "Deployment":
+        return 0
+    return min(surge_and_unavailable(workload.rollout, workload.replicas)[0], workload.replicas)
+
+
+def unavailable_of(judged: Judged, proposal: Proposal) -> int:
+    """Ready pods that a proposal takes away at once."""
+    workload = judged.case.workload
+    if proposal.lever == "scale":
+        return proposal.before - proposal.after
+    if workload.ref.kind != "Deployment":
+        return 1
+    return min(surge_and_unavailable(workload.rollout, workload.replicas)[1], workload.replicas)
+
+
+def guard_rollout(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
+    """No change while another one is under way or the owner has paused the rollout."""
+    del world, tally
+    name, workload = "rollout", judged.case.workload
+    rollout, reason = workload.rollout, Reason.ROLLOUT_IN_PROGRESS
+    revisions = sorted({unit.pod.revision for unit in judged.case.units if unit.pod.revision})
+    if rollout.paused:
+        return Ruling(name, "the rollout is paused by its owner", reason)
+    held = sorted({unit.shape.demand.get(judged.case.resource, 0) for unit in judged.case.units})
+    if len(held) > 1:
+        return Ruling(name, f"its pods hold {held[0]} to {held[-1]} boards each", reason)
+    junk = [v for v in (rollout.max_surge, rollout.max_unavailable) if not readable(v)]
+    if proposal.lever == "template" and workload.ref.kind == "Deployment" and junk:
+        return Ruling(name, f"maxSurge or maxUnavailable is unreadable: {junk[0][:40]!r}", Reason.NO_LEVER)
+    if proposal.lever == "template" and rollout.on_delete:
+        return Ruling(name, "update strategy OnDelete: a new template would not roll out", Reason.NO_LEVER)
+    if proposal.lever == "template" and rollout.partition > 0:
+        return Ruling(name, f"partition {rollout.partition} holds back the rollout", reason)
+    if not rollout.observed:
+        return Ruling(name, "its controller has not seen the latest change", reason)
+    if rollout.updated < workload.replicas or rollout.total > max(rollout.updated, workload.replicas):
+        detail = f"{rollout.updated} of {workload.replicas} replicas updated, {rollout.total} exist"
+        return Ruling(name, detail, reason)
+    if len(revisions) > 1:
+        return Ruling(name, f"{len(revisions)} revisions are live", reason)
+    return Ruling(name, "no rollout under way")
+
+
+def guard_peers_ready(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
+    """Every replica is running, ready and not on its way out, and their number is the stated one."""
+    del world, proposal, tally
+    name, case = "peers", judged.case
+    for unit in case.units:
+        pod = unit.pod
+        state = "terminating" if pod.deleting else "" if pod.phase == "Running" else pod.phase.lower()
+        if state or not pod.ready:
+            return Ruling(name, f"pod {pod.name} is {state or 'not ready'}", Reason.NOT_READY)
+    if len(case.units) != case.workload.replicas:
+        return Ruling(name, f"{len(case.units)} of {case.workload.replicas} replicas exist", Reason.NOT_READY)
+    return Ruling(name, f"{len(case.units)} of {case.workload.replicas} replicas ready")

@@ -1,0 +1,142 @@
+"""Who may be looked at: system and protected pods, kinds without a lever, and units without evidence."""
+
+from autoscaler.decide import marks
+from autoscaler.decide.evidence import reason_of
+from autoscaler.decide.proposal import Judged, Ruling
+from autoscaler.decide.world import World, is_board
+from autoscaler.model.duration import format_duration
+from autoscaler.model.reasons import Reason
+
+SYSTEM_PRIORITY = 2_000_000_000
+"""kube-apiserver's HighestUserDefinablePriority is 1e9; system classes start here."""
+LEVER_GROUP = "apps"
+"""Other groups have kinds of the same names with other rules (OpenKruise's StatefulSet)."""
+LEVER_KINDS = frozenset({"Deployment", "StatefulSet"})
+
+
+def guard_system(world: World, judged: Judged) -> Ruling:
+    """System namespaces and priorities, mirror pods and DaemonSets are never touched."""
+    name, case = "system", judged.case
+    ref = case.workload.ref
+    if ref.namespace in world.policy.guards.system_namespaces:
+        return Ruling(name, f"namespace {ref.namespace}", Reason.SYSTEM_POD)
+    if ref.kind == "DaemonSet":
+        return Ruling(name, "a DaemonSet's pod returns to its node", Reason.SYSTEM_POD)
+    if any(unit.pod.mirror for unit in case.units):
+        return Ruling(name, "a mirror pod", Reason.SYSTEM_POD)
+    top = _top_priority(judged)
+    if top is not None and top >= SYSTEM_PRIORITY:
+        return Ruling(name, f"priority {top}", Reason.SYSTEM_POD)
+    return Ruling(name, "no system pod")
+
+
+def guard_protection(world: World, judged: Judged) -> Ruling:
+    """Do-not-touch marks on a pod, the workload or its namespace."""
+    name, case = "protection", judged.case
+    namespace = world.namespaces.get(case.workload.ref.namespace)
+    starts_ms = [unit.pod.started_ms for unit in case.units] or [-1]
+    # A time limit on the workload holds for its youngest unit, and a unit that has not started is protected.
+    since_all_ms = -1 if min(starts_ms) < 0 else max(starts_ms)
+    places = [
+        (f"pod {unit.pod.name}", (unit.pod.annotations, unit.pod.labels), unit.pod.started_ms)
+        for unit in case.units
+    ]
+    places.append(("workload", (case.workload.annotations, case.workload.labels), since_all_ms))
+    if namespace:
+        places.append(
+            (f"namespace {namespace.name}", (namespace.annotations, namespace.labels), since_all_ms)
+        )
+    for place, carried, since_ms in places:
+        # A mark that was set as a label by mistake is meant all the same.
+        found = (marks.protection(texts, since_ms=since_ms, now_ms=world.now_ms) for texts in carried)
+        mark = next(filter(None, found), "")
+        if mark:
+            return Ruling(name, f"{place}: {mark}", Reason.PROTECTED)
+    return Ruling(name, "no mark forbids it")
+
+
+def guard_priority(world: World, judged: Judged) -> Ruling:
+    """The policy's priority floor."""
+    name, floor, top = "priority", world.policy.guards.priority_floor, _top_priority(judged)
+    if floor is not None and top is not None and top >= floor:
+        return Ruling(name, f"priority {top}, the floor is {floor}", Reason.PRIORITY_FLOOR)
+    return Ruling(name, f"priority {top if top is not None else 'unknown'}")
+
+
+def _top_priority(judged: Judged) -> int | None:
+    return max((shape.priority for shape in judged.case.shapes), default=None)
+
+
+def guard_lever(world: World, judged: Judged) -> Ruling:
+    """Kinds that have a lawful lever, with an accelerator that is counted in whole boards."""
+    name, case = "lever", judged.case
+    kind = case.workload.ref.kind
+    faults = [fault for shape in case.shapes for fault in shape.faults]
+    if faults:
+        return Ruling(name, f"unreadable: {faults[0]}", Reason.NO_LEVER, "correct the named field")
+    if case.workload.deleting:
+        return Ruling(name, "it is being deleted", Reason.NO_LEVER, "nothing to do: its boards come free")
+    if kind == "Pod":
+        return Ruling(
+            name, "a bare pod cannot be changed in place, and nothing would bring it back", Reason.NO_LEVER
+        )
+    if kind == "CronJob":
+        runs, least = case.workload.completed_runs, world.policy.need.min_runs
+        if runs < least:
+            return Ruling(name, f"{runs} of {least} completed runs", Reason.THIN_HISTORY)
+    if case.workload.ref.group != LEVER_GROUP or kind not in LEVER_KINDS:
+        return Ruling(name, f"no lever for kind {kind}", Reason.NO_LEVER, "it is reported only")
+    if not is_board(case.resource, world.policy.resources):
+        return Ruling(
+            name, f"{case.resource} is not counted in whole boards", Reason.NO_LEVER, "it is reported only"
+        )
+    unseen = case.resources[1:] or tuple("a resource claim" for s in case.shapes if s.resource_claims)[:1]
+    if unseen:
+        detail = f"beside {case.resource} it holds {', '.join(unseen)}, which is not judged: advice only"
+        return Ruling(name, detail, Reason.NO_LEVER, "it is reported only")
+    return Ruling(name, f"kind {kind}")
+
+
+def guard_start_grace(world: World, judged: Judged) -> Ruling:
+    """A unit is judged once it has been ready for longer than the start grace and a full window."""
+    name = "start grace"
+    needed_ms = max(world.policy.methods.start_grace, world.policy.evidence.window)
+    ages = [
+        world.now_ms - max(u.pod.started_ms, u.pod.ready_ms)
+        for u in judged.case.units
+        if u.pod.started_ms >= 0
+    ]
+    if ages and min(ages) < needed_ms:
+        detail = f"youngest unit is up for {format_duration(max(0, min(ages)))}, {format_duration(needed_ms)} needed"
+        return Ruling(name, detail, Reason.THIN_HISTORY)
+    return Ruling(name, "old enough")
+
+
+def guard_evidence(world: World, judged: Judged) -> Ruling:
+    """Every unit must be measured; the first that is not names the cause."""
+    name = "evidence"
+    if not judged.case.units:
+        pending = "it has no live pod, so nothing is held"
+        return Ruling(name, pending, Reason.EVIDENCE_ABSENT, "nothing to do: it holds no board")
+    pairs = zip(judged.case.units, judged.assessment.observations, strict=True)
+    for unit, observation in pairs:
+        reason = reason_of(observation)
+        if reason is not None:
+            why = getattr(observation, "why", "")
+            return Ruling(name, f"pod {unit.pod.name}: {why}", reason)
+    worst = min(unit.coverage for unit in judged.assessment.measured)
+    least = world.policy.evidence.min_coverage
+    return Ruling(
+        name, f"coverage {worst:.0%} (at least {least:.0%}), signal {judged.assessment.measured[0].signal}"
+    )
+
+
+def guard_use(world: World, judged: Judged) -> Ruling:
+    """Only units under the low watermark are looked at."""
+    name, assessment = "low watermark", judged.assessment
+    if assessment.use_ratio is None:
+        return Ruling(name, "use is not known")
+    numbers = f"uses {assessment.use_ratio:.0%}, looked at under {world.policy.evidence.low_watermark:.0%}"
+    if assessment.verdict in {"busy", "saturated"}:
+        return Ruling(name, numbers, Reason.BELOW_SAVINGS_FLOOR, "nothing to do: it uses what it holds")
+    return Ruling(name, numbers)

@@ -1,0 +1,122 @@
+"""Annotations that owners write: consent, floors, roles and do-not-touch marks, ours and other projects'.
+
+A mark that cannot be read is never guessed: it protects, or withholds consent, and the explanation names it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from autoscaler.model.duration import DurationError, format_duration, parse_duration
+from autoscaler.model.plan import Role
+
+DOMAIN: Final = "gpu-autoscaler.io"
+DO_NOT_DISRUPT: Final = f"{DOMAIN}/do-not-disrupt"
+ALLOWED_GPUS: Final = f"{DOMAIN}/allowed-gpus"
+MIN_REPLICAS: Final = f"{DOMAIN}/min-replicas"
+ROLE: Final = f"{DOMAIN}/role"
+KUEUE: Final = (
+    "kueue.x-k8s.io/queue-name",
+    "kueue.x-k8s.io/managed",
+    "kueue.x-k8s.io/pod-group-name",
+)
+ROLES: Final[tuple[Role, ...]] = ("training", "serving", "interactive")
+_KARPENTER: Final = "karpenter.sh/do-not-disrupt"
+_INT32_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An owner's statement of whole numbers: `values` if readable, else `fault` says why not."""
+
+    text: str
+    values: tuple[int, ...] = ()
+    fault: str = ""
+
+
+def allowed_counts(annotations: Mapping[str, str]) -> Statement | None:
+    """The counts of boards per unit that the owner consents to, ascending; None where nothing is stated."""
+    text = annotations.get(ALLOWED_GPUS)
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch(r"[0-9]{1,4}", part) and int(part) > 0 for part in parts):
+        return Statement(
+            text, fault=f"annotation {ALLOWED_GPUS} is not a list of counts over 0: {text[:40]!r}"
+        )
+    return Statement(text, values=tuple(sorted({int(part) for part in parts})))
+
+
+def minimum_replicas(annotations: Mapping[str, str]) -> Statement | None:
+    """The floor of replicas that the owner states; None where nothing is stated."""
+    text = annotations.get(MIN_REPLICAS)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,6}", text.strip()):
+        return Statement(text, fault=f"annotation {MIN_REPLICAS} is not a whole number: {text[:40]!r}")
+    return Statement(text, values=(int(text),))
+
+
+def protection(annotations: Mapping[str, str], *, since_ms: int, now_ms: int) -> str:
+    """Why these annotations forbid a disruption now; empty if they do not.
+
+    Durations count from `since_ms` (the unit's start; -1 means not started and is protected), as Karpenter's do.
+    """
+    return next(filter(None, _protections(annotations, since_ms=since_ms, now_ms=now_ms)), "")
+
+
+def _protections(annotations: Mapping[str, str], *, since_ms: int, now_ms: int) -> Iterable[str]:
+    ours = annotations.get(DO_NOT_DISRUPT)
+    if ours is not None:
+        yield _timed(DO_NOT_DISRUPT, ours, since_ms=since_ms, now_ms=now_ms, unreadable_protects=True)
+    karpenter = annotations.get(_KARPENTER)
+    if karpenter is not None:
+        # Karpenter itself ignores a value that it cannot parse.
+        yield _timed(_KARPENTER, karpenter, since_ms=since_ms, now_ms=now_ms, unreadable_protects=False)
+    for key, values in _PLAIN_MARKS.items():
+        if annotations.get(key, "").strip().lower() in values:
+            yield f"{key}={annotations[key][:40]}"
+    cost = annotations.get("scheduling.koordinator.sh/eviction-cost", "").strip()
+    if cost == str(_INT32_MAX):
+        yield f"scheduling.koordinator.sh/eviction-cost={cost}"
+
+
+_PLAIN_MARKS: Final[dict[str, tuple[str, ...]]] = {
+    "karpenter.sh/do-not-evict": ("true",),
+    "karpenter.sh/do-not-consolidate": ("true",),
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": ("false",),
+    "descheduler.alpha.kubernetes.io/prefer-no-eviction": ("true",),
+    "koordinator.sh/eviction-disabled": ("true",),
+    "volcano.sh/preemptable": ("false",),
+}
+
+
+def _timed(key: str, text: str, *, since_ms: int, now_ms: int, unreadable_protects: bool) -> str:
+    value = text.strip().lower()
+    if value == "false":
+        return ""
+    if value == "true":
+        return f"{key}=true"
+    until_ms = _until_ms(text.strip(), since_ms=since_ms)
+    if until_ms is None:
+        return f"{key} is unreadable: {text[:40]!r}" if unreadable_protects else ""
+    if since_ms < 0:
+        return f"{key}={value} and the unit has not started"
+    if now_ms < until_ms:
+        return f"{key}={text[:40]} for another {format_duration(until_ms - now_ms)}"
+    return ""
+
+
+def _until_ms(text: str, *, since_ms: int) -> int | None:
+    """End of a protection stated as an age ("4h") or as an RFC 3339 time; None if it is neither."""
+    try:
+        return since_ms + parse_duration(text)
+    except DurationError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return round(moment.timestamp() * 1000) if moment.tzinfo else None

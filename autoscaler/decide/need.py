@@ -1,0 +1,139 @@
+"""How many boards a unit requires: small estimators wrapped round each other, as VPA's recommender has them.
+
+Percentile of the load, margin, memory, confidence, and rounding last.
+Sources: kubernetes/autoscaler vertical-pod-autoscaler `pkg/recommender/logic/estimator.go` for the wrapping and
+for the confidence formulas; docs/how-it-decides.md for the load.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from autoscaler.model.evidence import ACTIVITY_SCALE, BoardUse, Measured
+from autoscaler.model.plan import Need
+from autoscaler.model.policy import Policy
+
+Estimator: TypeAlias = Callable[[Measured], float]
+"""Milli-boards that one unit requires."""
+
+MILLI = 1000
+
+
+def activity_load(value: Callable[[Measured], Iterable[int]], *, target_utilization: float) -> Estimator:
+    """Sum of the boards' activity over the busy share aimed at."""
+
+    def estimate(unit: Measured) -> float:
+        return sum(value(unit)) * MILLI / ACTIVITY_SCALE / target_utilization
+
+    return estimate
+
+
+def memory_load(*, memory_target: float) -> Estimator:
+    """Sum of the boards' peak memory over the share of a board that may be filled.
+
+    A board whose memory is not known counts as full.
+    """
+
+    def estimate(unit: Measured) -> float:
+        load = 0.0
+        for board in unit.boards:
+            if board.memory_peak_mib is None or not board.memory_total_mib:
+                load += MILLI
+            else:
+                load += MILLI * board.memory_peak_mib / (memory_target * board.memory_total_mib)
+        return load
+
+    return estimate
+
+
+def with_margin(inner: Estimator, *, margin: float) -> Estimator:
+    """The inner estimate and a share more."""
+    return lambda unit: inner(unit) * (1 + margin)
+
+
+def at_least(left: Estimator, right: Estimator) -> Estimator:
+    """The larger of two estimates."""
+    return lambda unit: max(left(unit), right(unit))
+
+
+def with_confidence(inner: Estimator, *, unit_ms: int, multiplier: float, exponent: float) -> Estimator:
+    """Inner x (1 + multiplier / c)^exponent, c = history in confidence units; infinite or 0 without history."""
+
+    def estimate(unit: Measured) -> float:
+        confidence = confidence_of(unit, unit_ms=unit_ms)
+        if confidence <= 0:
+            return math.inf if exponent > 0 else 0.0
+        return float(inner(unit) * (1 + multiplier / confidence) ** exponent)
+
+    return estimate
+
+
+def confidence_of(unit: Measured, *, unit_ms: int) -> float:
+    """History in confidence units."""
+    return unit.history_ms / unit_ms
+
+
+def usual_activity(board: BoardUse) -> int:
+    """The percentile of the history, or the window's mean where that is higher: load that has just come counts."""
+    return max(board.history_p95, board.mean)
+
+
+def active_boards(unit: Measured, *, active_floor: float) -> int:
+    """An upper bound of the boards that were ever active at once: those that ever were."""
+    return sum(1 for board in unit.boards if board.history_peak >= active_floor * ACTIVITY_SCALE)
+
+
+UNBOUNDED_MILLI = 2**53
+"""Stands for an upper bound that thin history leaves infinite."""
+
+
+def _milli(value: float) -> int:
+    return UNBOUNDED_MILLI if value >= UNBOUNDED_MILLI else math.ceil(value - 1e-9)
+
+
+def estimate_need(unit: Measured, policy: Policy) -> Need:
+    """What one unit requires; lower and upper widen as history thins."""
+    need = policy.need
+    usual = activity_load(
+        lambda u: (usual_activity(b) for b in u.boards), target_utilization=need.target_utilization
+    )
+    mean = activity_load(lambda u: (b.mean for b in u.boards), target_utilization=need.target_utilization)
+    memory = memory_load(memory_target=need.memory_target)
+    target = at_least(with_margin(usual, margin=need.margin), memory)
+    unit_ms = int(need.confidence_unit)
+    upper = with_confidence(target, unit_ms=unit_ms, multiplier=1.0, exponent=1.0)
+    lower = with_confidence(mean, unit_ms=unit_ms, multiplier=0.001, exponent=-2.0)
+    return Need(
+        lower=_milli(min(lower(unit), target(unit))),
+        target=_milli(target(unit)),
+        upper=_milli(upper(unit)),
+        activity=_milli(usual(unit)),
+        memory=_milli(memory(unit)),
+        active_peak=active_boards(unit, active_floor=policy.evidence.active_floor),
+        confidence=round(confidence_of(unit, unit_ms=unit_ms), 6),
+    )
+
+
+def largest_need(needs: Sequence[Need]) -> Need | None:
+    """The workload's need: the largest of its replicas' in every component, the least of their confidence."""
+    if not needs:
+        return None
+    return Need(
+        lower=max(n.lower for n in needs),
+        target=max(n.target for n in needs),
+        upper=max(n.upper for n in needs),
+        activity=max(n.activity for n in needs),
+        memory=max(n.memory for n in needs),
+        active_peak=max(n.active_peak for n in needs),
+        confidence=min(n.confidence for n in needs),
+    )
+
+
+def confident(milli: float, confidence: float) -> int:
+    """The upper bound of a load for a confidence, in milli-boards."""
+    return UNBOUNDED_MILLI if confidence <= 0 else _milli(milli * (1 + 1 / confidence))
+
+
+def boards_for(milli: int) -> int:
+    """Whole boards that hold the load: rounded up, never under one."""
+    return max(1, -(-milli // MILLI))

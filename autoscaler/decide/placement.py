@@ -1,0 +1,90 @@
+"""Whether a pod of a shape would find a node, by the scheduler's own filters as far as they are modelled.
+
+What is not modelled (pod affinity, topology spread, claims) is named in `PodShape.unmodelled` and never counts as a
+fit.
+"""
+
+from collections.abc import Mapping
+
+from autoscaler.decide.world import POD_SEATS
+from autoscaler.model.cluster import NodeRow
+from autoscaler.model.resources import Vector, fits, subtract
+from autoscaler.model.shapes import PodShape, Requirement, Taint, Toleration
+
+
+def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
+    """Whether a toleration matches the taint (core/v1 `Toleration.ToleratesTaint`)."""
+    return any(
+        (not t.effect or t.effect == taint.effect)
+        and (not t.key or t.key == taint.key)
+        and (t.operator == "Exists" or (bool(t.key) and t.value == taint.value))
+        for t in tolerations
+    )
+
+
+def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether a node's labels meet a node-selector requirement; an unknown operator is not met."""
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
+        case _:
+            return False
+
+
+def _compares(requirement: Requirement, value: str | None) -> bool:
+    try:
+        left, right = int(value or ""), int(requirement.values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if requirement.operator == "Gt" else left < right
+
+
+def admits(node: NodeRow, shape: PodShape) -> bool:
+    """Whether the node's state, labels and taints let a pod of this shape in, room aside."""
+    if not node.ready or node.unschedulable or node.deleting:
+        return False
+    if any(node.labels.get(key) != value for key, value in shape.node_selector.items()):
+        return False
+    if shape.node_terms and not any(
+        all(requirement_holds(r, node.labels) for r in term) for term in shape.node_terms if term
+    ):
+        return False
+    return all(
+        taint.effect not in {"NoSchedule", "NoExecute"} or tolerates(shape.tolerations, taint)
+        for taint in node.taints
+    )
+
+
+def place(
+    shape: PodShape, demand: Vector, count: int, *, nodes: Mapping[str, NodeRow], free: Mapping[str, Vector]
+) -> tuple[str, ...] | None:
+    """Nodes for `count` pods, tightest first by what they ask of the scarcest component; None if they do not fit."""
+    left: dict[str, Vector] = {}
+    chosen: list[str] = []
+    asked = {**demand, POD_SEATS: 1}
+    for _ in range(count):
+        room = [
+            name
+            for name in sorted(nodes)
+            if admits(nodes[name], shape) and fits(asked, left.get(name, free.get(name, {})))
+        ]
+        if not room:
+            return None
+        best = min(room, key=lambda name: (_slack(asked, left.get(name, free[name])), name))
+        left[best] = subtract(left.get(best, free[best]), asked)
+        chosen.append(best)
+    return tuple(chosen)
+
+
+def _slack(asked: Mapping[str, int], free: Mapping[str, int]) -> float:
+    """What would be left of the least plentiful component, as a share of what is asked."""
+    return min((free.get(n, 0) - a) / a for n, a in asked.items() if a > 0)

@@ -1,0 +1,238 @@
+"""One cycle: judge every workload, let methods propose and guards rule, explain all of it."""
+
+import hashlib
+
+from autoscaler.decide.assess import Assessment, assess
+from autoscaler.decide.explain import Trail, explain_row
+from autoscaler.decide.guards import CHANGE_GUARDS, SUBJECT_GUARDS
+from autoscaler.decide.guards.disruption import budgets_of
+from autoscaler.decide.guards.limits import quota_charge
+from autoscaler.decide.guards.rollout import unavailable_of
+from autoscaler.decide.guards.successor import surge_places
+from autoscaler.decide.methods import methods_for
+from autoscaler.decide.methods.scale_in import leaving
+from autoscaler.decide.proposal import Coverage, Judged, Proposal, Ruling, refuse, successor_demand
+from autoscaler.decide.tally import Effect, Tally
+from autoscaler.decide.world import TERMINAL, Case, World, is_board
+from autoscaler.model.evidence import Measured
+from autoscaler.model.plan import Action, ExplainRow, Fleet, Method, Plan
+from autoscaler.model.policy import Mode, Policy
+from autoscaler.model.reasons import Reason
+from autoscaler.model.selectors import parse_selector
+from autoscaler.model.snapshot import Snapshot
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_METHOD_ORDER: dict[Method, int] = {"right-size": 3, "scale-in": 4, "idle": 5}
+
+
+def plan(snapshot: Snapshot, policy: Policy, now_ms: int) -> Plan:
+    """What would be done now, what was refused and why; a total function of its arguments."""
+    world = World(snapshot, policy, now_ms)
+    trails = [_judge(world, judged) for judged in _judge_fleet(world)]
+    proposals = [(trail, _propose(world, trail)) for trail in trails]
+    tally = Tally.of(world)
+    for trail, wanted in sorted((p for p in proposals if p[1]), key=_urgency):
+        tally = _accept(world, trail, wanted, tally)
+    rows = tuple(explain_row(world, trail) for trail in trails)
+    actions = [trail.action for trail in trails if trail.action]
+    actions.sort(key=lambda a: (_METHOD_ORDER[a.method], -a.saved_milli_boards, a.target))
+    return Plan(
+        taken_ms=snapshot.taken_ms,
+        mode=policy.modes.default,
+        fleet=_fleet(world, trails, rows),
+        actions=tuple(actions),
+        refusals=tuple(refusal for row in rows for refusal in row.refusals),
+        rows=rows,
+    )
+
+
+def _urgency(item: tuple[Trail, tuple[Proposal, ...]]) -> tuple[int, int, object]:
+    trail, wanted = item
+    return (_METHOD_ORDER[wanted[0].method], -wanted[0].saved_boards, trail.judged.case.workload.ref)
+
+
+def _judge_fleet(world: World) -> list[Judged]:
+    """Every workload in scope, in the order of its name, with its assessment."""
+    cases = [world.case(index) for index in range(len(world.snapshot.workloads))]
+    cases.sort(key=lambda case: (case.workload.ref, case.workload.uid))
+    assessed = [(case, assess(world, case)) for case in cases if case.resource and _in_scope(world, case)]
+    coverage = _coverage(world, assessed)
+    return [Judged(case, assessment, coverage) for case, assessment in assessed]
+
+
+def _in_scope(world: World, case: Case) -> bool:
+    scope = world.policy.resources
+    if scope.namespaces and case.workload.ref.namespace not in scope.namespaces:
+        return False
+    selector = parse_selector(scope.pod_selector)
+    labels = [unit.pod.labels for unit in case.units] or [case.workload.labels]
+    return all(selector.selects(found) for found in labels)
+
+
+def _coverage(world: World, assessed: list[tuple[Case, Assessment]]) -> Coverage:
+    """Units that run, are old enough and hold boards; younger ones are not blind, they are new."""
+    needed_ms = max(world.policy.methods.start_grace, world.policy.evidence.window)
+    measured = units = 0
+    for case, assessment in assessed:
+        if not is_board(case.resource, world.policy.resources):
+            continue
+        for unit, observation in zip(case.units, assessment.observations, strict=True):
+            started_ms = unit.pod.started_ms
+            if unit.pod.phase == "Running" and started_ms >= 0 and world.now_ms - started_ms >= needed_ms:
+                units += 1
+                measured += isinstance(observation, Measured)
+    return Coverage(measured=measured, units=units)
+
+
+def _judge(world: World, judged: Judged) -> Trail:
+    trail = Trail(judged)
+    trail.rulings = [guard(world, judged) for guard in SUBJECT_GUARDS]
+    trail.subject_refusals = [refuse(judged, ruling) for ruling in trail.rulings if ruling.reason]
+    return trail
+
+
+def _propose(world: World, trail: Trail) -> tuple[Proposal, ...]:
+    """What the methods would do with a workload that no subject guard holds back, in the order of preference."""
+    if trail.subject_refusals:
+        return ()
+    wanted: list[Proposal] = []
+    for method in methods_for(world, trail.judged):
+        outcome = method(world, trail.judged)
+        if isinstance(outcome, Proposal):
+            wanted.append(outcome)
+        else:
+            trail.rulings.append(outcome)
+            trail.method_refusals.append(refuse(trail.judged, outcome))
+    return tuple(wanted)
+
+
+def _accept(world: World, trail: Trail, wanted: tuple[Proposal, ...], tally: Tally) -> Tally:
+    """Takes the first proposal that every guard lets pass; the tally that results."""
+    for proposal in wanted:
+        rulings = [guard(world, trail.judged, proposal, tally) for guard in CHANGE_GUARDS]
+        rulings.append(_mode_ruling(world.policy, trail.judged, proposal))
+        trail.rulings.extend(rulings)
+        refused = [refuse(trail.judged, ruling, proposal) for ruling in rulings if ruling.reason]
+        if not refused:
+            trail.action = _action(world.policy, trail.judged, proposal)
+            return tally.after(_effect(world, trail.judged, proposal, tally))
+        trail.change_refusals.extend(refused)
+    return tally
+
+
+def _mode(policy: Policy, judged: Judged, method: Method) -> Mode:
+    """The method's mode; interactive work is never more than recommended: its state in memory is lost for good."""
+    stated: dict[Method, Mode | None] = {
+        "right-size": policy.modes.right_size,
+        "scale-in": policy.modes.scale_in,
+        "idle": policy.modes.idle,
+    }
+    mode = stated[method] or policy.modes.default
+    return "recommend" if mode == "apply" and judged.assessment.role == "interactive" else mode
+
+
+def _mode_ruling(policy: Policy, judged: Judged, proposal: Proposal) -> Ruling:
+    mode = _mode(policy, judged, proposal.method)
+    if mode == "observe":
+        return Ruling(
+            "mode", f"{proposal.method} is in mode observe: nothing is planned", Reason.MODE_RECOMMEND
+        )
+    return Ruling("mode", f"{proposal.method} is in mode {mode}")
+
+
+def _effect(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Effect:
+    taken = unavailable_of(judged, proposal)
+    return Effect(
+        namespace=judged.case.workload.ref.namespace,
+        surge_nodes=surge_places(world, judged, proposal, tally) or (),
+        surge_demand=successor_demand(judged, proposal),
+        quota=quota_charge(judged, proposal),
+        disruptions=tuple((budget.name, taken) for budget in budgets_of(world, judged)),
+        boards=proposal.saved_boards,
+    )
+
+
+def _action(policy: Policy, judged: Judged, proposal: Proposal) -> Action:
+    case, workload = judged.case, judged.case.workload
+    container = case.container.name if case.container and proposal.lever == "template" else ""
+    field = f"{case.resource} of container {container}" if container else "replicas"
+    identity = "|".join(
+        (
+            workload.uid,
+            proposal.method,
+            proposal.lever,
+            case.resource,
+            str(proposal.before),
+            str(proposal.after),
+        )
+    )
+    preconditions = [f"uid is {workload.uid}", f"{field} is {proposal.before}"]
+    if workload.resource_version:
+        preconditions.insert(1, f"resourceVersion is {workload.resource_version}")
+    if proposal.lever == "scale" and workload.ref.kind == "Deployment":
+        going = ", ".join(leaving(judged, proposal.before - proposal.after))
+        preconditions.append(f"{DELETION_COST} is lowest on {going}")
+    return Action(
+        id=hashlib.sha256(identity.encode()).hexdigest()[:12],
+        method=proposal.method,
+        reason=proposal.reason,
+        lever=proposal.lever,
+        target=workload.ref,
+        uid=workload.uid,
+        resource_version=workload.resource_version,
+        resource=case.resource,
+        container=container,
+        before=proposal.before,
+        after=proposal.after,
+        saved_milli_boards=proposal.saved_boards * 1000,
+        because=proposal.because,
+        preconditions=tuple(preconditions),
+        held_by=() if _mode(policy, judged, proposal.method) == "apply" else (Reason.MODE_RECOMMEND,),
+    )
+
+
+def _fleet(world: World, trails: list[Trail], rows: tuple[ExplainRow, ...]) -> Fleet:
+    boards = [row for row in rows if is_board(row.resource, world.policy.resources)]
+    held = sum(row.held for row in boards)
+    needed = sum(
+        min(row.held * 1000, row.need.target * row.units) if row.need else row.held * 1000 for row in boards
+    )
+    saved = sum(trail.action.saved_milli_boards for trail in trails if trail.action)
+    waiting = sum(_waiting_milli(trail) for trail in trails if not trail.action)
+    coverage = trails[0].judged.coverage if trails else Coverage(0, 0)
+    live = sum(1 for pod in world.snapshot.pods if pod.phase not in TERMINAL)
+    return Fleet(
+        boards=world.fleet_boards,
+        held=held,
+        needed_milli=needed,
+        reclaimable_milli=saved + waiting,
+        units=live,
+        measured=coverage.measured,
+        coverage=round(coverage.measured / coverage.units, 4) if coverage.units else 0.0,
+        workloads=len(rows),
+        faults=_faults(world.snapshot),
+    )
+
+
+def _waiting_milli(trail: Trail) -> int:
+    """What would be saved by a change that only the budget holds back."""
+    case = trail.judged.case
+    refusals = trail.change_refusals
+    if len(refusals) != 1 or refusals[0].reason is not Reason.BUDGET_SPENT:
+        return 0
+    before, after = refusals[0].before or 0, refusals[0].after or 0
+    per_step = case.workload.replicas if refusals[0].method == "right-size" else case.held
+    return (before - after) * per_step * 1000
+
+
+def _faults(snapshot: Snapshot) -> tuple[str, ...]:
+    telemetry = snapshot.telemetry
+    faults = [f"metrics store: {telemetry.fault}"] if telemetry.fault else []
+    faults += [f"metrics store warned: {warning}" for warning in telemetry.warnings]
+    faults += [f"{count} samples dropped: {why}" for why, count in sorted(telemetry.dropped.items())]
+    if telemetry.ghosts:
+        faults.append(f"{telemetry.ghosts} series belong to no known pod")
+    faults += sorted(
+        f"may not read {row.kind}: {row.detail}" for row in snapshot.access if row.state == "forbidden"
+    )
+    return tuple(faults)

@@ -1,0 +1,75 @@
+"""What methods hand to guards, and what guards answer."""
+
+from dataclasses import dataclass
+
+from autoscaler.decide.assess import Assessment
+from autoscaler.decide.world import Case
+from autoscaler.model.plan import Lever, Method, Refusal
+from autoscaler.model.reasons import CATALOGUE, Reason
+from autoscaler.model.resources import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change that a method would make: boards per pod (template) or replicas (scale), from and to."""
+
+    method: Method
+    reason: Reason
+    lever: Lever
+    before: int
+    after: int
+    saved_boards: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A guard's answer with its numbers; `reason` is None where the guard lets the proposal pass."""
+
+    guard: str
+    detail: str
+    reason: Reason | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Running units of the fleet that are old enough to be judged, and how many of them are measured."""
+
+    measured: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A workload's case with its assessment, and the coverage of the fleet it is part of."""
+
+    case: Case
+    assessment: Assessment
+    coverage: Coverage
+
+
+def refuse(judged: Judged, ruling: Ruling, proposal: Proposal | None = None) -> Refusal:
+    """The refusal that a ruling amounts to; raises `ValueError` for one that lets pass."""
+    reason = ruling.reason
+    if reason is None:
+        raise ValueError(f"guard {ruling.guard} refused nothing")
+    return Refusal(
+        target=judged.case.workload.ref,
+        method=proposal.method if proposal else None,
+        reason=reason,
+        guard=ruling.guard,
+        evidence=ruling.detail,
+        remedy=ruling.remedy or CATALOGUE[reason].remedy,
+        before=proposal.before if proposal else None,
+        after=proposal.after if proposal else None,
+    )
+
+
+def successor_demand(judged: Judged, proposal: Proposal) -> Vector:
+    """What a pod made from the changed template asks for."""
+    shape = judged.case.shape
+    demand = dict(shape.demand) if shape else {}
+    if proposal.lever == "template":
+        demand[judged.case.resource] = demand.get(judged.case.resource, 0) - proposal.before + proposal.after
+    return demand

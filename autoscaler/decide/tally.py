@@ -1,0 +1,75 @@
+"""What the accepted proposals of one plan use up together, so that limits hold for their sum."""
+
+from dataclasses import dataclass, field
+
+from autoscaler.decide.world import POD_SEATS, World
+from autoscaler.model.policy import DAY_MS, HOUR_MS
+from autoscaler.model.resources import Vector, add, subtract
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What one proposal uses while it is carried out: surge pods by node, quota, disruptions and boards changed."""
+
+    namespace: str
+    surge_nodes: tuple[str, ...] = ()
+    surge_demand: Vector = field(default_factory=dict)
+    quota: Vector = field(default_factory=dict)
+    disruptions: tuple[tuple[str, int], ...] = ()
+    boards: int = 0
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The sum of the effects accepted so far; immutable, `after` gives the next one."""
+
+    free: dict[str, Vector]
+    quota: dict[str, Vector]
+    disruptions: dict[tuple[str, str], int]
+    boards_hour: int
+    boards_day: int
+    namespace_boards: dict[str, int]
+    in_flight: int
+
+    @classmethod
+    def of(cls, world: World) -> "Tally":
+        """What is used up before this plan: the nodes as they are, and past acts inside their hour and day."""
+        acts = world.snapshot.acts
+        hour = [a for a in acts if world.now_ms - a.at_ms < HOUR_MS]
+        day = [a for a in acts if world.now_ms - a.at_ms < DAY_MS]
+        namespaces: dict[str, int] = {}
+        for act in hour:
+            namespaces[act.ref.namespace] = namespaces.get(act.ref.namespace, 0) + _boards(act.boards_milli)
+        return cls(
+            free=world.free,
+            quota={},
+            disruptions={},
+            boards_hour=sum(_boards(a.boards_milli) for a in hour),
+            boards_day=sum(_boards(a.boards_milli) for a in day),
+            namespace_boards=namespaces,
+            in_flight=sum(1 for a in acts if not a.verified),
+        )
+
+    def after(self, effect: Effect) -> "Tally":
+        """The tally once the effect is accepted."""
+        free = dict(self.free)
+        for node in effect.surge_nodes:
+            free[node] = subtract(free[node], {**effect.surge_demand, POD_SEATS: 1})
+        disruptions = dict(self.disruptions)
+        for name, count in effect.disruptions:
+            key = (effect.namespace, name)
+            disruptions[key] = disruptions.get(key, 0) + count
+        spent = self.namespace_boards.get(effect.namespace, 0) + effect.boards
+        return Tally(
+            free=free,
+            quota={**self.quota, effect.namespace: add(self.quota.get(effect.namespace, {}), effect.quota)},
+            disruptions=disruptions,
+            boards_hour=self.boards_hour + effect.boards,
+            boards_day=self.boards_day + effect.boards,
+            namespace_boards={**self.namespace_boards, effect.namespace: spent},
+            in_flight=self.in_flight + 1,
+        )
+
+
+def _boards(milli: int) -> int:
+    return max(0, -(-milli // 1000))

@@ -1,0 +1,235 @@
+"""Look-ups over a snapshot, built once for each cycle, and the case of one workload."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+from autoscaler.model.cluster import (
+    Autoscaler,
+    Budget,
+    LimitRangeRow,
+    NamespaceRow,
+    NodeRow,
+    PodRow,
+    Quota,
+    Workload,
+)
+from autoscaler.model.evidence import POD_SCOPE, UnownedDevice
+from autoscaler.model.policy import Policy, Resources
+from autoscaler.model.resources import Vector, add, subtract
+from autoscaler.model.shapes import ContainerShape, PodShape
+from autoscaler.model.snapshot import Snapshot
+
+TERMINAL = frozenset({"Succeeded", "Failed"})
+POD_SEATS = "pods"
+
+
+def is_board(resource: str, resources: Resources) -> bool:
+    """Whether one unit of the resource is a whole board."""
+    return resource in resources.boards
+
+
+def is_accelerator(resource: str, resources: Resources) -> bool:
+    """Whether the resource is a board, a slice, a share or a vendor amount."""
+    return resource in resources.boards or resource.startswith(resources.slices)
+
+
+def accelerators(vector: Mapping[str, int], resources: Resources) -> Vector:
+    """The accelerator components of a vector that are over zero, by name."""
+    return {n: a for n, a in sorted(vector.items()) if a > 0 and is_accelerator(n, resources)}
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A replica: its row, its index in the snapshot and its shape."""
+
+    index: int
+    pod: PodRow
+    shape: PodShape
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload with its live units, as the methods and guards see it.
+
+    `held` is boards (or units of `resource`) per live unit, the largest where units differ; `container` is the
+    template's container that asks for the resource, None where there is not exactly one.
+    """
+
+    workload: Workload
+    template: PodShape | None
+    units: tuple[Unit, ...]
+    resource: str
+    resources: tuple[str, ...]
+    held: int
+    container: ContainerShape | None
+    containers: int
+
+    @property
+    def total_held(self) -> int:
+        """Units of the resource that all live pods hold together."""
+        return sum(unit.shape.demand.get(self.resource, 0) for unit in self.units)
+
+    @property
+    def shapes(self) -> tuple[PodShape, ...]:
+        """The template's shape, where there is one, and those of the live units."""
+        return (*((self.template,) if self.template else ()), *(unit.shape for unit in self.units))
+
+    @property
+    def parallelism(self) -> tuple[str, ...]:
+        """Hints in any container, live or of the template, that a count is built into the application."""
+        containers = (container for shape in self.shapes for container in shape.containers)
+        return tuple(sorted({hint for container in containers for hint in container.parallelism}))
+
+    @property
+    def shape(self) -> PodShape | None:
+        """The template's shape, or a live unit's where there is no template."""
+        return self.template or (self.units[0].shape if self.units else None)
+
+
+@dataclass(frozen=True)
+class World:
+    """A snapshot with the indices that judging needs; nothing in it changes."""
+
+    snapshot: Snapshot
+    policy: Policy
+    now_ms: int
+
+    @cached_property
+    def units_of(self) -> dict[int, tuple[Unit, ...]]:
+        """Live units by workload index, in the order of their names; finished pods hold nothing."""
+        groups: dict[int, list[Unit]] = {}
+        for index, pod in enumerate(self.snapshot.pods):
+            if pod.phase not in TERMINAL:
+                unit = Unit(index, pod, self.snapshot.shapes[pod.shape])
+                groups.setdefault(pod.workload, []).append(unit)
+        return {
+            workload: tuple(sorted(units, key=lambda unit: (unit.pod.name, unit.pod.uid)))
+            for workload, units in groups.items()
+        }
+
+    @cached_property
+    def holder_rows(self) -> dict[int, tuple[int, ...]]:
+        """Rows of the holder table by pod index."""
+        rows: dict[int, list[int]] = {}
+        for row, pod in enumerate(self.snapshot.holders.pod.tolist()):
+            rows.setdefault(pod, []).append(row)
+        return {pod: tuple(found) for pod, found in rows.items()}
+
+    @cached_property
+    def crowded(self) -> frozenset[tuple[str, str]]:
+        """Devices, by node and name, that rows of several live pods name."""
+        pods, holders = self.snapshot.pods, self.snapshot.holders
+        owner: dict[tuple[str, str], int] = {}
+        shared: set[tuple[str, str]] = set()
+        for device, index, flags in zip(
+            holders.device, holders.pod.tolist(), holders.flags.tolist(), strict=True
+        ):
+            if not flags & POD_SCOPE and pods[index].phase not in TERMINAL:
+                key = (pods[index].node, device)
+                if owner.setdefault(key, index) != index:
+                    shared.add(key)
+        return frozenset(shared)
+
+    @cached_property
+    def unowned(self) -> dict[str, tuple[UnownedDevice, ...]]:
+        """Devices without owner by node, in the order of their names; those whose node is not known are left out."""
+        groups: dict[str, list[UnownedDevice]] = {}
+        for device in sorted(self.snapshot.telemetry.unowned, key=lambda d: (d.device, d.peak)):
+            if device.node:
+                groups.setdefault(device.node, []).append(device)
+        return {node: tuple(found) for node, found in groups.items()}
+
+    @cached_property
+    def namespaces(self) -> dict[str, NamespaceRow]:
+        """Namespaces by name."""
+        return {row.name: row for row in self.snapshot.namespaces}
+
+    @cached_property
+    def quotas(self) -> dict[str, tuple[Quota, ...]]:
+        """Quotas by namespace."""
+        return _by_namespace(self.snapshot.quotas)
+
+    @cached_property
+    def limit_ranges(self) -> dict[str, tuple[LimitRangeRow, ...]]:
+        """Limit ranges by namespace."""
+        return _by_namespace(self.snapshot.limit_ranges)
+
+    @cached_property
+    def budgets(self) -> dict[str, tuple[Budget, ...]]:
+        """Disruption budgets by namespace."""
+        return _by_namespace(self.snapshot.budgets)
+
+    @cached_property
+    def autoscalers(self) -> dict[tuple[str, str, str], Autoscaler]:
+        """Horizontal autoscalers by (namespace, kind, name) of their target."""
+        rows = sorted(self.snapshot.autoscalers, key=lambda row: row.name, reverse=True)
+        return {(row.namespace, row.target_kind, row.target_name): row for row in rows}
+
+    @cached_property
+    def nodes(self) -> dict[str, NodeRow]:
+        """Nodes by name."""
+        return {row.name: row for row in self.snapshot.nodes}
+
+    @cached_property
+    def free(self) -> dict[str, Vector]:
+        """What every node has left for the scheduler, pod seats included; components may be below zero."""
+        left = {
+            node.name: subtract(node.allocatable, add(node.taken, {POD_SEATS: node.taken_pods}))
+            for node in self.snapshot.nodes
+        }
+        for pod in self.snapshot.pods:
+            if pod.node in left and pod.phase not in TERMINAL:
+                demand = self.snapshot.shapes[pod.shape].demand
+                left[pod.node] = subtract(left[pod.node], {**demand, POD_SEATS: 1})
+        return left
+
+    @cached_property
+    def fleet_boards(self) -> int:
+        """Whole boards that the nodes offer."""
+        boards = self.policy.resources.boards
+        return sum(
+            amount for node in self.snapshot.nodes for n, amount in node.allocatable.items() if n in boards
+        )
+
+    def case(self, index: int) -> Case:
+        """The case of the workload at an index."""
+        workload = self.snapshot.workloads[index]
+        units = self.units_of.get(index, ())
+        template = self.snapshot.shapes[workload.template] if workload.template >= 0 else None
+        shapes = (*((template,) if template else ()), *(unit.shape for unit in units))
+        names = sorted({n for shape in shapes for n in accelerators(shape.demand, self.policy.resources)})
+        resource = next((n for n in names if is_board(n, self.policy.resources)), names[0] if names else "")
+        held = max((unit.shape.demand.get(resource, 0) for unit in units), default=0)
+        asking = [
+            c for c in (template.containers if template else ()) if resource in {**c.limits, **c.requests}
+        ]
+        return Case(
+            workload=workload,
+            template=template,
+            units=units,
+            resource=resource,
+            resources=tuple(names),
+            held=held,
+            container=asking[0] if len(asking) == 1 else None,
+            containers=len(asking),
+        )
+
+
+class _Namespaced(Protocol):
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=_Namespaced)
+
+
+def _by_namespace(rows: tuple[_Row, ...]) -> dict[str, tuple[_Row, ...]]:
+    """The rows of each namespace, in the order of their names."""
+    groups: dict[str, list[_Row]] = {}
+    for row in sorted(rows, key=lambda row: row.name):
+        groups.setdefault(row.namespace, []).append(row)
+    return {namespace: tuple(found) for namespace, found in groups.items()}

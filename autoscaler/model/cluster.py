@@ -1,0 +1,191 @@
+"""Rows of a snapshot: pods, nodes, workloads and the limits that a cluster states."""
+
+import msgspec
+
+from autoscaler.model.resources import Int64, Vector
+from autoscaler.model.selectors import LabelSelector
+from autoscaler.model.shapes import Taint
+
+
+class WorkloadRef(msgspec.Struct, frozen=True, order=True, gc=False):
+    """Identity of a workload for history and policy; `group` is empty for the core API."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PodRow(msgspec.Struct, frozen=True, gc=False):
+    """A pod that holds or wants accelerators.
+
+    `shape` indexes `Snapshot.shapes`, `workload` indexes `Snapshot.workloads`.
+    `annotations` holds only marks that guards read. Times are -1 where the event has not happened.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    shape: int
+    workload: int
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    node: str = ""
+    phase: str = "Pending"
+    revision: str = ""
+    created_ms: int = 0
+    started_ms: int = -1
+    ready_ms: int = -1
+    ready: bool = False
+    deleting: bool = False
+    mirror: bool = False
+    unschedulable: str = ""
+    restarts: int = 0
+
+
+class NodeRow(msgspec.Struct, frozen=True, gc=False):
+    """A node; `taken` and `taken_pods` are what pods without accelerators use there."""
+
+    name: str
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    allocatable: Vector = {}
+    ready: bool = True
+    unschedulable: bool = False
+    deleting: bool = False
+    taken: Vector = {}
+    taken_pods: int = 0
+
+
+class FieldOwner(msgspec.Struct, frozen=True, gc=False):
+    """A manager from `managedFields` and which of the fields we might change it holds."""
+
+    manager: str
+    replicas: bool = False
+    template_resources: bool = False
+
+
+class Rollout(msgspec.Struct, frozen=True, gc=False):
+    """How a workload replaces its pods, and how far it has come."""
+
+    max_surge: str = "25%"
+    max_unavailable: str = "25%"
+    recreate: bool = False
+    on_delete: bool = False
+    partition: int = 0
+    paused: bool = False
+    observed: bool = True
+    updated: int = 0
+    ready: int = 0
+    available: int = 0
+    total: int = 0
+    progress_deadline_s: int = 600
+
+
+class Workload(msgspec.Struct, frozen=True, gc=False):
+    """The topmost owner of pods that hold or want accelerators.
+
+    `template` indexes `Snapshot.shapes`, -1 where the template is unknown. `replicas` is the stated count.
+    `annotations` holds only marks that guards read, `labels` all labels.
+    """
+
+    ref: WorkloadRef
+    uid: str
+    resource_version: str = ""
+    template: int = -1
+    replicas: Int64 = 1
+    created_ms: int = 0
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    rollout: Rollout = Rollout()
+    field_owners: tuple[FieldOwner, ...] = ()
+    deleting: bool = False
+    suspended: bool = False
+    schedule: str = ""
+    completed_runs: int = 0
+    backoff_limit: int = 6
+
+
+class NamespaceRow(msgspec.Struct, frozen=True):
+    """A namespace and the marks on it."""
+
+    name: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """A ResourceQuota: `hard` and `used` in our units; `unreadable` names keys whose quantity did not parse."""
+
+    namespace: str
+    name: str
+    hard: Vector = {}
+    used: Vector = {}
+    scopes: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """One item of a LimitRange; `kind` is Container, Pod or PersistentVolumeClaim."""
+
+    kind: str
+    maximum: Vector = {}
+    minimum: Vector = {}
+    default: Vector = {}
+    default_request: Vector = {}
+
+
+class LimitRangeRow(msgspec.Struct, frozen=True):
+    """A LimitRange."""
+
+    namespace: str
+    name: str
+    limits: tuple[Limit, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """A PodDisruptionBudget; `minimum` and `unavailable` are the stated values, empty where not stated."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector
+    minimum: str = ""
+    unavailable: str = ""
+    allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    observed: bool = True
+
+
+class Autoscaler(msgspec.Struct, frozen=True):
+    """A HorizontalPodAutoscaler and the workload whose replicas it owns."""
+
+    namespace: str
+    name: str
+    target_kind: str
+    target_name: str
+    minimum: int = 1
+    maximum: int = 1
+
+
+class PriorityClassRow(msgspec.Struct, frozen=True):
+    """A PriorityClass."""
+
+    name: str
+    value: int
+    preemption_policy: str = "PreemptLowerPriority"
+    global_default: bool = False
+
+
+class PastAct(msgspec.Struct, frozen=True):
+    """An act of ours as far as cool-downs and budgets need it."""
+
+    ref: WorkloadRef
+    at_ms: int
+    boards_milli: Int64 = 0
+    verified: bool = True

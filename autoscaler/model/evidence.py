@@ -1,0 +1,208 @@
+"""What was seen of the devices: columns in a snapshot, and the typed observation of a unit."""
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from autoscaler.model.resources import Int64
+
+ACTIVITY_SCALE: Final = 10_000
+MISSING_ACTIVITY: Final = 65_535
+MISSING_MIB: Final = 4_294_967_295
+
+SHARED: Final = 1
+"""Several pods were seen on this device inside the window."""
+CONTRADICTORY: Final = 2
+"""Activity is zero while power or traffic says otherwise."""
+DROPPED: Final = 4
+"""Samples of this device were dropped: not a number, infinite or out of the profile's range."""
+POD_SCOPE: Final = 8
+"""One value for the whole pod; it names no device."""
+
+Column: TypeAlias = npt.NDArray[Any]
+
+_DTYPES: Final[dict[str, type[np.generic]]] = {
+    "pod": np.int32,
+    "source": np.int16,
+    "samples": np.uint32,
+    "mean": np.uint16,
+    "peak": np.uint16,
+    "last_ms": np.int64,
+    "history_samples": np.uint32,
+    "history_p95": np.uint16,
+    "history_peak": np.uint16,
+    "history_first_ms": np.int64,
+    "memory_peak_mib": np.uint32,
+    "memory_total_mib": np.uint32,
+    "flags": np.uint8,
+}
+
+
+def _exact(name: str, values: Column, dtype: type[np.generic]) -> Column:
+    """The values in the column's type; raises `ValueError` for one that the type cannot hold, which would wrap."""
+    if not values.size:
+        return values.astype(dtype)
+    if values.dtype.kind not in "iu":
+        raise ValueError(f"column {name} holds {values.dtype}, expected whole numbers")
+    limits = np.iinfo(dtype)  # type: ignore[type-var]  # every column is of an integer type
+    if int(values.min()) < limits.min or int(values.max()) > limits.max:
+        raise ValueError(f"column {name} holds a value outside {limits.min} to {limits.max}")
+    return values.astype(dtype)
+
+
+def _empty() -> Column:
+    return np.empty(0, dtype=np.int64)
+
+
+class HolderTable(msgspec.Struct, frozen=True, eq=False):
+    """One row for each (pod, container, device) that was seen, as read-only columns of equal length.
+
+    Activity columns are in 1/10,000 (`MISSING_ACTIVITY` where nothing was seen), memory in MiB (`MISSING_MIB`),
+    times in ms. `pod` indexes `Snapshot.pods`, `source` indexes `Telemetry.sources`.
+    `samples`, `mean` and `peak` cover the evidence window, `history_*` the longer history window.
+    """
+
+    device: tuple[str, ...] = ()
+    container: tuple[str, ...] = ()
+    pod: Column = msgspec.field(default_factory=_empty)
+    source: Column = msgspec.field(default_factory=_empty)
+    samples: Column = msgspec.field(default_factory=_empty)
+    mean: Column = msgspec.field(default_factory=_empty)
+    peak: Column = msgspec.field(default_factory=_empty)
+    last_ms: Column = msgspec.field(default_factory=_empty)
+    history_samples: Column = msgspec.field(default_factory=_empty)
+    history_p95: Column = msgspec.field(default_factory=_empty)
+    history_peak: Column = msgspec.field(default_factory=_empty)
+    history_first_ms: Column = msgspec.field(default_factory=_empty)
+    memory_peak_mib: Column = msgspec.field(default_factory=_empty)
+    memory_total_mib: Column = msgspec.field(default_factory=_empty)
+    flags: Column = msgspec.field(default_factory=_empty)
+
+    def __post_init__(self) -> None:
+        for name, dtype in _DTYPES.items():
+            column = _exact(name, np.array(getattr(self, name)), dtype)
+            if column.shape != (len(self.device),):
+                raise ValueError(f"column {name} has shape {column.shape}, expected ({len(self.device)},)")
+            column.flags.writeable = False
+            msgspec.structs.force_setattr(self, name, column)
+        if len(self.container) != len(self.device):
+            raise ValueError("column container has another length than column device")
+
+    def __len__(self) -> int:
+        return len(self.device)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HolderTable):
+            return NotImplemented
+        return (
+            self.device == other.device
+            and self.container == other.container
+            and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in _DTYPES)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # columns are compared, never hashed
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A live exporter profile: which signal was read, by which queries, at which sample interval."""
+
+    profile: str
+    signal: str
+    interval_ms: Int64
+    interval_measured: bool
+    queries: tuple[str, ...] = ()
+    series: int = 0
+
+
+class UnownedDevice(msgspec.Struct, frozen=True):
+    """A device with samples and no owner: its node (empty where unknown) and its peak activity in 1/10,000."""
+
+    device: str
+    node: str
+    peak: int
+
+
+class Telemetry(msgspec.Struct, frozen=True):
+    """What the metrics store said for this snapshot.
+
+    `fault` is empty when every query was answered; `warnings` are the store's own and make everything partial.
+    `store_ms` is the store's clock at the queries, -1 where it never answered; `skew_ms` is store minus API server.
+    `unowned` are devices whose series name no pod; `ghosts` counts series of pods that the API server does not know.
+    """
+
+    fault: str = ""
+    warnings: tuple[str, ...] = ()
+    store_ms: Int64 = -1
+    skew_ms: Int64 = 0
+    window_ms: Int64 = 0
+    history_window_ms: Int64 = 0
+    lag_ms: Int64 = 0
+    sources: tuple[Source, ...] = ()
+    unowned: tuple[UnownedDevice, ...] = ()
+    dropped: dict[str, int] = {}
+    ghosts: int = 0
+
+
+class BoardUse(msgspec.Struct, frozen=True):
+    """Use of one board: activity in 1/10,000 over the window and the history, memory in MiB (None: unknown)."""
+
+    device: str
+    mean: int
+    peak: int
+    history_p95: int
+    history_peak: int
+    memory_peak_mib: int | None = None
+    memory_total_mib: int | None = None
+
+
+class Measured(msgspec.Struct, frozen=True, tag=True):
+    """Enough fresh samples of every board held: the only observation that can lead to less."""
+
+    boards: tuple[BoardUse, ...]
+    coverage: float
+    age_ms: int
+    history_ms: int
+    signal: str
+
+
+class Partial(msgspec.Struct, frozen=True, tag=True):
+    """Samples exist, but too few or not of every board held."""
+
+    why: str
+    coverage: float = 0.0
+
+
+class Stale(msgspec.Struct, frozen=True, tag=True):
+    """The newest sample is too old."""
+
+    why: str
+    age_ms: int
+
+
+class Absent(msgspec.Struct, frozen=True, tag=True):
+    """No sample at all."""
+
+    why: str
+
+
+class Unattributed(msgspec.Struct, frozen=True, tag=True):
+    """Series exist that cannot be tied to the unit."""
+
+    why: str
+
+
+class Contradictory(msgspec.Struct, frozen=True, tag=True):
+    """Signals disagree with each other."""
+
+    why: str
+
+
+class Shared(msgspec.Struct, frozen=True, tag=True):
+    """The board is shared, so its figures are no single unit's use."""
+
+    why: str
+
+
+Observation: TypeAlias = Measured | Partial | Stale | Absent | Unattributed | Contradictory | Shared

@@ -1,0 +1,140 @@
+"""A plan: what would be done, what was refused and why, and one explained row for each workload."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.reasons import Reason
+
+Verdict = Literal["busy", "under-used", "idle", "saturated", "unknown"]
+Role = Literal["training", "serving", "interactive", "unstated"]
+Method = Literal["right-size", "scale-in", "idle"]
+Lever = Literal["template", "scale"]
+
+
+class Action(msgspec.Struct, frozen=True):
+    """One lawful change, as data: `before` and `after` are boards per pod (template) or replicas (scale).
+
+    `id` is stable: the same change of the same object has the same id. `held_by` is empty only for a change that
+    the mode lets through. `preconditions` are what must still be true when it is sent.
+    """
+
+    id: str
+    method: Method
+    reason: Reason
+    lever: Lever
+    target: WorkloadRef
+    uid: str
+    resource_version: str
+    resource: str
+    container: str
+    before: int
+    after: int
+    saved_milli_boards: int
+    because: str
+    preconditions: tuple[str, ...] = ()
+    held_by: tuple[Reason, ...] = ()
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What was considered and which guard said no, on what evidence, and what would change the answer."""
+
+    target: WorkloadRef
+    method: Method | None
+    reason: Reason
+    guard: str
+    evidence: str
+    remedy: str = ""
+    before: int | None = None
+    after: int | None = None
+
+
+class Need(msgspec.Struct, frozen=True):
+    """What one unit requires, in milli-boards; thin history widens the bounds.
+
+    `activity` and `memory` are the two floors before margin and confidence; `active_peak` is the most boards
+    that were ever active at once; `confidence` is history in confidence units.
+    """
+
+    lower: int
+    target: int
+    upper: int
+    activity: int
+    memory: int
+    active_peak: int
+    confidence: float
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One rule with its numbers, for the explanation."""
+
+    rule: str
+    passed: bool
+    detail: str
+
+
+class ExplainRow(msgspec.Struct, frozen=True):
+    """Everything a view shows of one workload; every table, page and report is made of these rows."""
+
+    workload: WorkloadRef
+    resource: str
+    units: int
+    held: int
+    verdict: Verdict
+    reason: Reason
+    detail: str
+    role: Role
+    role_cause: str
+    use_ratio: float | None = None
+    coverage: float | None = None
+    need: Need | None = None
+    signal: str = ""
+    queries: tuple[str, ...] = ()
+    action: Action | None = None
+    refusals: tuple[Refusal, ...] = ()
+    checks: tuple[Check, ...] = ()
+    remedy: str = ""
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """The whole cluster in numbers: boards are whole devices of sizeable resources."""
+
+    boards: int
+    held: int
+    needed_milli: int
+    reclaimable_milli: int
+    units: int
+    measured: int
+    coverage: float
+    workloads: int
+    faults: tuple[str, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """The result of one cycle; ordered, and byte for byte the same for the same snapshot and policy."""
+
+    taken_ms: int
+    mode: str
+    fleet: Fleet
+    actions: tuple[Action, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    rows: tuple[ExplainRow, ...] = ()
+
+    def refusals_by_reason(self) -> dict[str, int]:
+        """Workloads left alone, counted by the reason of their row."""
+        counts: dict[str, int] = {}
+        for row in self.rows:
+            if row.action is None:
+                counts[row.reason.value] = counts.get(row.reason.value, 0) + 1
+        return dict(sorted(counts.items()))
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """Deterministic JSON."""
+    return msgspec.json.encode(plan, order="deterministic")
+
+
+def plan_to_builtins(plan: Plan) -> dict[str, Any]:
+    """Plain data for YAML and templates."""
+    return dict(msgspec.to_builtins(plan))

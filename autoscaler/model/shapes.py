@@ -1,0 +1,97 @@
+"""What a pod asks for and where it may run: shared by all pods of one template."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from autoscaler.model.resources import Vector, add, maximum
+
+ContainerRole = Literal["main", "sidecar", "init"]
+
+
+class ContainerShape(msgspec.Struct, frozen=True):
+    """One container: amounts as the object states them, and hints that its count of devices is built in.
+
+    `parallelism` names the arguments and environment variables that carry a device count or a parallel layout.
+    """
+
+    name: str
+    role: ContainerRole = "main"
+    image: str = ""
+    requests: Vector = {}
+    limits: Vector = {}
+    parallelism: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    tty: bool = False
+
+
+class Toleration(msgspec.Struct, frozen=True):
+    """A toleration as the API states it; an empty key with operator Exists tolerates everything."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """A node's taint."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """One node-selector requirement (`In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt`, `Lt`)."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class PodShape(msgspec.Struct, frozen=True):
+    """A pod template's content, as far as sizing and placement read it.
+
+    `demand` is what the scheduler counts.
+    `node_terms` are alternatives (any of) of requirements (all of) from required node affinity.
+    `unmodelled` names placement rules that this build cannot evaluate; `faults` names unreadable fields.
+    """
+
+    containers: tuple[ContainerShape, ...]
+    demand: Vector = {}
+    node_selector: dict[str, str] = {}
+    node_terms: tuple[tuple[Requirement, ...], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    scheduler: str = "default-scheduler"
+    priority: int = 0
+    priority_class: str = ""
+    preemption_policy: str = "PreemptLowerPriority"
+    restart_policy: str = "Always"
+    unmodelled: tuple[str, ...] = ()
+    volume_claims: bool = False
+    resource_claims: bool = False
+    faults: tuple[str, ...] = ()
+
+
+def scheduler_demand(containers: Iterable[ContainerShape], overhead: Mapping[str, int]) -> Vector:
+    """What the scheduler and quota count for a pod: max(init, containers + sidecars) + overhead.
+
+    Follows k8s.io/component-helpers `resource.PodRequests` (KEP-753 for sidecars).
+    A limit without a request counts as the request, as API defaulting has it.
+    """
+    running: Vector = {}
+    sidecars: Vector = {}
+    peak: Vector = {}
+    for container in containers:
+        asked = {**container.limits, **container.requests}
+        match container.role:
+            case "main":
+                running = add(running, asked)
+            case "sidecar":
+                sidecars = add(sidecars, asked)
+                peak = maximum(peak, sidecars)
+            case "init":
+                peak = maximum(peak, add(asked, sidecars))
+    return add(maximum(peak, add(running, sidecars)), overhead)

@@ -1,0 +1,251 @@
+"""Series and owners become the holder table: who used which device how much, in integers.
+
+What is not a number, infinite, negative or out of the profile's range is dropped here and counted by its reason; it
+leaves a row without activity, never a zero.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from autoscaler.model.evidence import (
+    ACTIVITY_SCALE,
+    CONTRADICTORY,
+    DROPPED,
+    MISSING_ACTIVITY,
+    MISSING_MIB,
+    POD_SCOPE,
+    SHARED,
+    HolderTable,
+)
+from autoscaler.observe.attribution import Ints, Owners, Roster
+from autoscaler.observe.profiles import Memory, Profile
+from autoscaler.observe.series import BoardColumns, Column, Floats, ProfileSeries, SeriesReading, SignalSeries
+
+_TOLERANCE: Final = 1e-6
+_MAX_MIB: Final = 16 * 1024 * 1024
+_MAX_WATTS: Final = 100_000.0
+
+NOT_A_NUMBER: Final = "not-a-number"
+INFINITE: Final = "infinite"
+NEGATIVE: Final = "negative"
+OUT_OF_RANGE: Final = "out-of-range"
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """Values that can be used: `good` marks them, all others are 0; `bad` marks those that were seen and dropped."""
+
+    values: Floats
+    good: Flags
+    bad: Flags
+
+
+def judge(columns: Sequence[Column], *, limit: float, dropped: Counter[str]) -> Judged:
+    """The first column's values where all columns of a position are finite and within 0..limit.
+
+    Each dropped position is counted once, by the first reason that applies.
+    """
+    seen = columns[0].seen
+    nan, infinite, negative, beyond = (np.zeros(len(seen), dtype=np.bool_) for _ in range(4))
+    for column in columns:
+        present, values = column.seen, column.values
+        nan |= present & np.isnan(values)
+        infinite |= present & np.isinf(values)
+        negative |= present & (values < 0)
+        beyond |= present & (values > limit)
+    reasons = {NOT_A_NUMBER: nan, INFINITE: infinite, NEGATIVE: negative, OUT_OF_RANGE: beyond}
+    bad = np.zeros(len(seen), dtype=np.bool_)
+    for reason, marks in reasons.items():
+        fresh = marks & ~bad
+        bad |= marks
+        if fresh.any():
+            dropped[reason] += int(fresh.sum())
+    good = seen & ~bad
+    return Judged(np.where(good, columns[0].values, 0.0), good, bad)
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """One signal by position, activity in 1/10,000 (`MISSING_ACTIVITY` where unreadable)."""
+
+    mean: Ints
+    peak: Ints
+    good: Flags
+    bad: Flags
+
+
+def read_activity(signal: SignalSeries, *, dropped: Counter[str]) -> Activity:
+    """The signal's window. A sum shows samples that were no numbers, which max and min over the window hide."""
+    window = signal.window
+    limit = signal.full * (1 + _TOLERANCE)
+    sums = judge((window.total,), limit=np.inf, dropped=Counter())
+    extremes = judge((window.maximum, window.minimum), limit=limit, dropped=Counter())
+    # Counted over all three columns, so that a position counts once; a sum has no upper limit of its own.
+    finite = Column(np.where(np.isfinite(window.total.values), 0.0, window.total.values), window.total.seen)
+    judge((window.maximum, window.minimum, finite), limit=limit, dropped=dropped)
+    good = extremes.good & sums.good & window.count.seen
+    mean = sums.values / np.maximum(window.count.values, 1.0)
+    return Activity(
+        mean=_scaled(mean / signal.full, good),
+        peak=_scaled(extremes.values / signal.full, good),
+        good=good,
+        bad=extremes.bad | sums.bad,
+    )
+
+
+class Boards(msgspec.Struct, frozen=True):
+    """A profile's memory in MiB (`MISSING_MIB`: unknown) and whether power says that a board works, by position."""
+
+    peak_mib: Ints
+    total_mib: Ints
+    powered: Flags
+    bad: Flags
+
+
+def read_boards(profile: Profile, boards: BoardColumns, *, dropped: Counter[str]) -> Boards:
+    """Memory and power; a bad power value is only counted, since it proves nothing either way."""
+    per_mib = profile.memory.per_mib if profile.memory else 1
+    limit = float(_MAX_MIB * per_mib)
+    used = judge((boards.used,), limit=limit, dropped=dropped)
+    total, bad_size = _size(profile.memory, boards, limit, dropped)
+    power = judge((boards.power,), limit=_MAX_WATTS, dropped=dropped)
+    idle_max = profile.power.idle_max_watts if profile.power else np.inf
+    return Boards(
+        peak_mib=np.where(used.good, np.ceil(used.values / per_mib), MISSING_MIB).astype(np.int64),
+        total_mib=np.where(total.good, np.floor(total.values / per_mib), MISSING_MIB).astype(np.int64),
+        powered=power.good & (power.values > idle_max),
+        bad=used.bad | bad_size,
+    )
+
+
+def _size(
+    memory: Memory | None, boards: BoardColumns, limit: float, dropped: Counter[str]
+) -> tuple[Judged, Flags]:
+    """The board's size: as stated, or least used + most free (true at one instant, so no more than there is)."""
+    if memory is None or memory.total is not None:
+        total = judge((boards.total,), limit=limit, dropped=dropped)
+        return total, total.bad
+    least = judge((boards.least_used,), limit=limit, dropped=Counter())
+    free = judge((boards.most_free,), limit=limit, dropped=dropped)
+    good = least.good & free.good
+    return Judged(np.where(good, least.values + free.values, 0.0), good, least.bad | free.bad), free.bad
+
+
+class HolderRows:
+    """Collects the rows of all sources: by source, then pod, device and container."""
+
+    def __init__(self, *, reading: SeriesReading, dropped: Counter[str]) -> None:
+        self._reading = reading
+        self._dropped = dropped
+        self._device: list[str] = []
+        self._container: list[str] = []
+        self._columns: dict[str, list[npt.NDArray[Any]]] = {}
+        self._sources = 0
+
+    def add_profile(self, series: ProfileSeries, owners: Owners, roster: Roster) -> list[Activity]:
+        """Adds the rows of a profile, each signal a source of its own in order; returns what was read of each."""
+        boards = read_boards(series.profile, series.boards, dropped=self._dropped)
+        order = _order(series, owners)
+        read = []
+        for signal in series.signals:
+            activity = read_activity(signal, dropped=self._dropped)
+            self._add_signal(series, signal, owners, roster, (order, activity, boards))
+            self._sources += 1
+            read.append(activity)
+        return read
+
+    def table(self) -> HolderTable:
+        """The finished table."""
+        joined = {name: np.concatenate(parts) for name, parts in self._columns.items()}
+        return HolderTable(device=tuple(self._device), container=tuple(self._container), **joined)
+
+    def _add_signal(
+        self,
+        series: ProfileSeries,
+        signal: SignalSeries,
+        owners: Owners,
+        roster: Roster,
+        parts: tuple[Ints, Activity, Boards],
+    ) -> None:
+        order, activity, boards = parts
+        window, past = signal.window, signal.history
+        sliced = np.array([identity.sliced for identity in series.identities], dtype=np.bool_)
+        present = window.count.seen & ~(sliced & signal.void_on_slices)
+        take = order[present[order]]
+        starts_ms = np.zeros(len(sliced), dtype=np.int64)
+        held = owners.codes >= 0
+        starts_ms[held] = roster.starts_ms[owners.codes[held]]
+        age_ms = np.maximum(self._reading.store_ms - starts_ms, 0)
+        interval_ms = signal.source.interval_ms
+        samples = _samples(
+            window.count, window.copies, np.minimum(age_ms, self._reading.window_ms), interval_ms
+        )
+        past_ms = np.minimum(age_ms, self._reading.history_window_ms)
+        history = judge((past.p95, past.maximum), limit=signal.full * (1 + _TOLERANCE), dropped=Counter())
+        whole = history.good & ~judge((past.total,), limit=np.inf, dropped=Counter()).bad
+        first_ms = np.where(past.first.seen, np.maximum(past.first.values * 1000.0, starts_ms), -1.0)
+        # Power is a board's: it cannot be charged to one of its slices.
+        contradictory = (activity.peak == 0) & boards.powered & ~sliced
+        flags = (
+            owners.shared * SHARED
+            + contradictory * CONTRADICTORY
+            + (activity.bad | boards.bad) * DROPPED
+            + (series.profile.scope == "pod") * POD_SCOPE
+        )
+        columns: dict[str, npt.NDArray[Any]] = {
+            "pod": owners.codes,
+            "source": np.full(len(sliced), self._sources),
+            "samples": np.where(activity.good, samples, 0),
+            "mean": activity.mean,
+            "peak": activity.peak,
+            "last_ms": _times_ms(window.newest),
+            "history_samples": _samples(past.count, window.copies, past_ms, interval_ms),
+            "history_p95": _scaled(past.p95.values / signal.full, whole),
+            "history_peak": _scaled(past.maximum.values / signal.full, whole),
+            "history_first_ms": first_ms.astype(np.int64),
+            "memory_peak_mib": boards.peak_mib,
+            "memory_total_mib": boards.total_mib,
+            "flags": flags,
+        }
+        for name, column in columns.items():
+            self._columns.setdefault(name, []).append(column[take])
+        self._device.extend(series.identities[i].device for i in take.tolist())
+        self._container.extend(series.identities[i].container for i in take.tolist())
+
+
+def _order(series: ProfileSeries, owners: Owners) -> Ints:
+    """Positions that have a pod, in the order of the table: the same for equal input in any order."""
+    identities, codes = series.identities, owners.codes.tolist()
+    owned = [i for i, code in enumerate(codes) if code >= 0]
+    owned.sort(key=lambda i: (codes[i], identities[i].device, identities[i].container, identities[i].uid))
+    return np.array(owned, dtype=np.int64)
+
+
+def _scaled(share: Floats, good: Flags) -> Ints:
+    """Shares of 1 as integers in 1/10,000."""
+    usable = np.where(good, share, 0.0)
+    scaled = np.clip(np.rint(usable * ACTIVITY_SCALE), 0, ACTIVITY_SCALE)
+    return np.where(good, scaled, MISSING_ACTIVITY).astype(np.int64)
+
+
+def _times_ms(column: Column) -> Ints:
+    usable = column.seen & np.isfinite(column.values)
+    return np.where(usable, np.rint(np.where(usable, column.values, 0.0) * 1000.0), -1).astype(np.int64)
+
+
+def _samples(count: Column, copies: Column, span_ms: Ints, interval_ms: int) -> Ints:
+    """Samples of one series of the pod itself.
+
+    Copies that are live at once are the same samples again, and no more can be the pod's than fit into the window and
+    the time since its start (a second scraper, or an earlier pod of the same name, may have left the others).
+    """
+    usable = np.where(count.seen & np.isfinite(count.values), count.values, 0.0)
+    each = usable / np.maximum(np.where(copies.seen, copies.values, 1.0), 1.0)
+    if interval_ms > 0:
+        each = np.minimum(each, span_ms // interval_ms + 1)
+    return np.floor(each).astype(np.int64)

@@ -1,0 +1,310 @@
+"""Asks the metrics store the fixed set of queries of a cycle.
+
+All queries of a cycle are evaluated at one instant of the store's own clock. History is asked for less often and kept
+between cycles. Decoding runs in a thread, in small pieces; only the waiting is on the event loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from autoscaler.model.evidence import Source
+from autoscaler.observe.answers import Answer, AnswerError
+from autoscaler.observe.profiles import Profile, Signal
+from autoscaler.observe.prometheus import PrometheusClient, PrometheusError
+from autoscaler.observe.queries import (
+    BoardQueries,
+    HistoryQueries,
+    SignalQueries,
+    board_queries,
+    history_queries,
+    pace_range_ms,
+    signal_queries,
+)
+from autoscaler.observe.series import (
+    NOTHING,
+    BoardColumns,
+    HistoryColumns,
+    Merge,
+    Positions,
+    ProfileSeries,
+    SeriesReading,
+    SignalSeries,
+    Sparse,
+    WindowColumns,
+    dense,
+    largest,
+)
+
+HISTORY_REFRESH_MS: Final = 5 * 60_000
+"""A day's percentiles hardly move in five minutes, and cost the store most of the samples that it reads for us."""
+_HISTORY_SHARE: Final = 20
+"""But short histories (demos, tests) are refreshed after a twentieth of their length."""
+
+_NUMBERS: Final = ("best", "pace")
+"""Single numbers of a whole source: without labels, so without a position among its series."""
+_WINDOW_MERGE: Final[dict[str, Merge]] = {
+    "maximum": "max",
+    "minimum": "min",
+    "total": "sum",
+    "count": "sum",
+    "newest": "max",
+    "copies": "sum",
+}
+_HISTORY_MERGE: Final[dict[str, Merge]] = {
+    "p95": "max",
+    "maximum": "max",
+    "count": "sum",
+    "first": "min",
+    "total": "sum",
+}
+_BOARD_MERGE: Final[dict[str, Merge]] = {
+    "used": "max",
+    "least_used": "min",
+    "most_free": "max",
+    "total": "max",
+    "power": "max",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans:
+    """What a cycle asks for: the two windows and the sample interval (0: measured), in ms."""
+
+    window_ms: int
+    history_ms: int
+    interval_ms: int = 0
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A profile's state between cycles: positions stay valid for the history that was read with them."""
+
+    positions: Positions
+    spans: Spans
+    read_ms: int
+    history: dict[str, dict[str, Sparse]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """One reading in progress."""
+
+    at_ms: int
+    spans: Spans
+    warnings: set[str] = field(default_factory=set)
+    queries: int = 0
+
+
+class SeriesReader:
+    """Reads all live profiles. One reading at a time.
+
+    A signal is live if it has samples in the window; profiles named in `wanted` always become sources, others
+    only when live. `at_ms` fixes the evaluation time (for recorded data).
+    """
+
+    def __init__(
+        self,
+        client: PrometheusClient,
+        profiles: Sequence[Profile],
+        *,
+        wanted: Sequence[str] = (),
+        concurrency: int = 2,
+        at_ms: int | None = None,
+    ) -> None:
+        unknown = sorted(set(wanted) - {profile.name for profile in profiles})
+        if unknown:
+            raise ValueError(f"no profile named {', '.join(unknown)}")
+        self._client = client
+        self._profiles = tuple(profiles)
+        self._wanted = frozenset(wanted)
+        self._slots = asyncio.Semaphore(concurrency)
+        self._decoding = asyncio.Lock()
+        self._at_ms = at_ms
+        self._kept: dict[str, _Kept] = {}
+        self._interval_ms: dict[tuple[str, str], int] = {}
+
+    async def read(self, spans: Spans, *, api_now_ms: Callable[[], int | None]) -> SeriesReading:
+        """One cycle's reading. Never raises for what the store does: `fault` then says what happened.
+
+        `api_now_ms` is the API server's clock, asked at the moment the store's clock was read.
+        """
+        cycle = _Cycle(at_ms=-1, spans=spans)
+        skew_ms, fault = 0, ""
+        profiles: list[ProfileSeries] = []
+        try:
+            asked_ms = api_now_ms()
+            store_ms = await self._client.now_ms()
+            heard_ms = api_now_ms()
+            if asked_ms is not None and heard_ms is not None:
+                skew_ms = store_ms - (asked_ms + heard_ms) // 2
+            cycle.at_ms = store_ms if self._at_ms is None else self._at_ms
+            for profile in self._profiles:
+                found = await self._read_profile(profile, cycle)
+                if found is not None:
+                    profiles.append(found)
+        except PrometheusError as error:
+            fault = f"{error.label}: {error}"
+        except AnswerError as error:
+            fault = f"not_prometheus: {error}"
+        return SeriesReading(
+            window_ms=spans.window_ms,
+            history_window_ms=spans.history_ms,
+            fault=fault,
+            warnings=tuple(sorted(cycle.warnings)),
+            store_ms=cycle.at_ms,
+            skew_ms=skew_ms,
+            profiles=tuple(profiles),
+            queries=cycle.queries,
+        )
+
+    async def _read_profile(self, profile: Profile, cycle: _Cycle) -> ProfileSeries | None:
+        kept = self._kept.get(profile.name)
+        fresh = kept is None or self._is_old(kept, cycle)
+        if kept is None or fresh:
+            kept = _Kept(Positions(profile), cycle.spans, cycle.at_ms)
+        live: list[tuple[Signal, dict[str, Sparse], SignalQueries, HistoryQueries]] = []
+        for signal in profile.signals:
+            queries = signal_queries(profile, signal, window_ms=cycle.spans.window_ms)
+            history = history_queries(profile, signal, history_ms=cycle.spans.history_ms)
+            first = await self._ask(queries.maximum, kept.positions, cycle)
+            if not first.positions.size and profile.name not in self._wanted:
+                continue
+            answers = await self._ask_all(queries, kept.positions, cycle, skip=("maximum", *_NUMBERS))
+            answers["maximum"] = first
+            for name in _NUMBERS:
+                answers[name] = await self._ask(getattr(queries, name), Positions(profile), cycle)
+            if fresh or signal.metric not in kept.history:
+                kept.history[signal.metric] = await self._ask_all(history, kept.positions, cycle)
+            live.append((signal, answers, queries, history))
+        if not live:
+            self._kept.pop(profile.name, None)
+            return None
+        self._kept[profile.name] = kept
+        asked = board_queries(profile, window_ms=cycle.spans.window_ms)
+        boards = await self._ask_all(asked, kept.positions, cycle)
+        return self._build(profile, kept, live, boards, asked, cycle)
+
+    def _is_old(self, kept: _Kept, cycle: _Cycle) -> bool:
+        age_ms = cycle.at_ms - kept.read_ms
+        limit_ms = min(HISTORY_REFRESH_MS, cycle.spans.history_ms // _HISTORY_SHARE)
+        return kept.spans != cycle.spans or not 0 <= age_ms < limit_ms
+
+    async def _ask_all(
+        self,
+        queries: SignalQueries | HistoryQueries | BoardQueries,
+        positions: Positions,
+        cycle: _Cycle,
+        *,
+        skip: tuple[str, ...] = (),
+    ) -> dict[str, Sparse]:
+        texts = {name: text for name, text in msgspec.structs.asdict(queries).items() if name not in skip}
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = {
+                    name: group.create_task(self._ask(text, positions, cycle), name=f"query-{name}")
+                    for name, text in texts.items()
+                    if text is not None
+                }
+        except ExceptionGroup as errors:
+            raise _first(errors) from errors
+        return {name: tasks[name].result() if name in tasks else NOTHING for name in texts}
+
+    async def _ask(self, promql: str, positions: Positions, cycle: _Cycle) -> Sparse:
+        async with self._slots:
+            cycle.queries += 1
+            answer: Answer = await self._client.query(promql, at_ms=cycle.at_ms)
+            cycle.warnings.update(answer.warnings)
+            async with self._decoding:
+                return await asyncio.to_thread(positions.collect, answer)
+
+    def _build(
+        self,
+        profile: Profile,
+        kept: _Kept,
+        live: Sequence[tuple[Signal, dict[str, Sparse], SignalQueries, HistoryQueries]],
+        boards: dict[str, Sparse],
+        asked: BoardQueries,
+        cycle: _Cycle,
+    ) -> ProfileSeries:
+        length = len(kept.positions)
+        extra = [text for text in msgspec.structs.astuple(asked) if text is not None]
+        signals = []
+        for signal, answers, queries, history in live:
+            window = WindowColumns(**{n: dense(answers[n], length, m) for n, m in _WINDOW_MERGE.items()})
+            past = kept.history[signal.metric]
+            interval_ms, measured = self._interval(profile, signal, answers, cycle.spans)
+            texts = (*msgspec.structs.astuple(queries), *msgspec.structs.astuple(history), *extra)
+            source = Source(
+                profile=profile.name,
+                signal=signal.metric,
+                interval_ms=interval_ms,
+                interval_measured=measured,
+                queries=texts,
+                series=int(window.count.seen.sum()),
+            )
+            signals.append(
+                SignalSeries(
+                    source=source,
+                    full=signal.full,
+                    void_on_slices=signal.kind == "util",
+                    window=window,
+                    history=HistoryColumns(
+                        **{n: dense(past[n], length, m) for n, m in _HISTORY_MERGE.items()}
+                    ),
+                )
+            )
+        return ProfileSeries(
+            profile=profile,
+            identities=kept.positions.identities,
+            nodes=kept.positions.nodes,
+            targets=kept.positions.targets,
+            boards=BoardColumns(**{n: dense(boards[n], length, m) for n, m in _BOARD_MERGE.items()}),
+            signals=tuple(signals),
+        )
+
+    def _interval(
+        self, profile: Profile, signal: Signal, answers: dict[str, Sparse], spans: Spans
+    ) -> tuple[int, bool]:
+        if spans.interval_ms > 0:
+            return spans.interval_ms, False
+        key = (profile.name, signal.metric)
+        measured = measured_interval_ms(
+            window_ms=spans.window_ms,
+            window_count=round(largest(answers["best"])),
+            pace_ms=pace_range_ms(spans.window_ms),
+            pace_count=round(largest(answers["pace"])),
+            remembered_ms=self._interval_ms.get(key, 0),
+        )
+        self._interval_ms[key] = measured
+        return measured, True
+
+
+def measured_interval_ms(
+    *, window_ms: int, window_count: int, pace_ms: int, pace_count: int, remembered_ms: int = 0
+) -> int:
+    """The sample interval of the best covered series, 0 if there are no samples.
+
+    The window's count gives the finer figure, but a gap in the whole source would stretch it and make half a window
+    look complete. So it holds only while it agrees, to within one sample, with the best count of any part of the
+    window. An interval measured before stands for as long as the parts do not disprove it.
+    """
+    if window_count <= 0:
+        return 0
+    over_window = window_ms / window_count
+    if pace_count < 2:
+        return round(min(over_window, remembered_ms or over_window))
+    shortest, longest = pace_ms / (pace_count + 1), pace_ms / (pace_count - 1)
+    measured = over_window if over_window <= longest else pace_ms / pace_count
+    return round(min(measured, remembered_ms) if shortest <= remembered_ms <= longest else measured)
+
+
+def _first(errors: ExceptionGroup[Exception]) -> Exception:
+    """The first leaf of a group: one failed query is enough to say that the reading is incomplete."""
+    error: Exception = errors
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

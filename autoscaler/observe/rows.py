@@ -1,0 +1,126 @@
+"""Nodes, quotas, limits, budgets and other scalers: wire objects as rows of a snapshot.
+
+What cannot be read is named in the row. A rule that selects nothing has no row.
+"""
+
+from autoscaler.kube import wire
+from autoscaler.model.cluster import (
+    Autoscaler,
+    Budget,
+    Limit,
+    LimitRangeRow,
+    NamespaceRow,
+    NodeRow,
+    PriorityClassRow,
+    Quota,
+)
+from autoscaler.model.selectors import LabelRequirement, LabelSelector
+from autoscaler.model.shapes import Taint
+from autoscaler.observe.marks import kept_marks
+from autoscaler.observe.quantities import vector_of
+
+
+def node_row(item: wire.Node) -> NodeRow:
+    """A node without what is taken of it; an unreadable amount counts as nothing there."""
+    meta = item.metadata
+    conditions = item.status.conditions or ()
+    return NodeRow(
+        name=meta.name,
+        labels=dict(sorted((meta.labels or {}).items())),
+        taints=tuple(Taint(t.key, t.value, t.effect) for t in item.spec.taints or ()),
+        allocatable=vector_of(item.status.allocatable, []),
+        ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
+        unschedulable=item.spec.unschedulable,
+        deleting=meta.deletion_timestamp is not None,
+    )
+
+
+def namespace_row(item: wire.Namespace) -> NamespaceRow:
+    """A namespace and its marks."""
+    meta = item.metadata
+    return NamespaceRow(meta.name, dict(sorted((meta.labels or {}).items())), kept_marks(meta.annotations))
+
+
+def priority_class_row(item: wire.PriorityClass) -> PriorityClassRow:
+    """A priority class."""
+    return PriorityClassRow(
+        name=item.metadata.name,
+        value=item.value,
+        preemption_policy=item.preemption_policy or "PreemptLowerPriority",
+        global_default=item.global_default,
+    )
+
+
+def quota_row(item: wire.ResourceQuota) -> Quota:
+    """A quota with what the server enforces (its status) before what was asked of it (its spec)."""
+    faults: list[str] = []
+    scopes = list(item.spec.scopes or ())
+    selected = item.spec.scope_selector.match_expressions if item.spec.scope_selector else None
+    scopes.extend(f"{r.scope_name} {r.operator} {','.join(r.values or ())}".rstrip() for r in selected or ())
+    hard = {**(item.spec.hard or {}), **(item.status.hard or {})}
+    return Quota(
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        hard=vector_of(hard, faults, where="hard "),
+        used=vector_of(item.status.used, faults, where="used "),
+        scopes=tuple(scopes),
+        unreadable=tuple(faults),
+    )
+
+
+def limit_range_row(item: wire.LimitRange) -> LimitRangeRow:
+    """A limit range."""
+    faults: list[str] = []
+    limits = tuple(
+        Limit(
+            kind=limit.type,
+            maximum=vector_of(limit.max, faults, where="max "),
+            minimum=vector_of(limit.min, faults, where="min "),
+            default=vector_of(limit.default, faults, where="default "),
+            default_request=vector_of(limit.default_request, faults, where="defaultRequest "),
+        )
+        for limit in item.spec.limits or ()
+    )
+    return LimitRangeRow(item.metadata.namespace, item.metadata.name, limits, tuple(faults))
+
+
+def budget_row(item: wire.PodDisruptionBudget) -> Budget | None:
+    """A disruption budget; None where no selector is stated, which selects nothing."""
+    spec, status = item.spec, item.status
+    if spec.selector is None:
+        return None
+    return Budget(
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        selector=_selector(spec.selector),
+        minimum="" if spec.min_available is None else str(spec.min_available),
+        unavailable="" if spec.max_unavailable is None else str(spec.max_unavailable),
+        allowed=status.disruptions_allowed,
+        current_healthy=status.current_healthy,
+        desired_healthy=status.desired_healthy,
+        expected_pods=status.expected_pods,
+        observed=status.observed_generation >= item.metadata.generation,
+    )
+
+
+def autoscaler_row(item: wire.HorizontalPodAutoscaler) -> Autoscaler:
+    """A horizontal autoscaler and its target."""
+    spec = item.spec
+    return Autoscaler(
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        target_kind=spec.scale_target_ref.kind,
+        target_name=spec.scale_target_ref.name,
+        minimum=1 if spec.min_replicas is None else spec.min_replicas,
+        maximum=spec.max_replicas,
+    )
+
+
+def _selector(selector: wire.LabelSelector) -> LabelSelector:
+    return LabelSelector(
+        match_labels=dict(sorted((selector.match_labels or {}).items())),
+        expressions=tuple(
+            LabelRequirement(e.key, e.operator, tuple(e.values or ()))
+            for e in selector.match_expressions or ()
+        ),
+    )

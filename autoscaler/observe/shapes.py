@@ -1,0 +1,206 @@
+"""Pod specifications as shapes, shared by content.
+
+Thousands of pods of one template cost one shape: the shape-relevant part of a specification is encoded, and equal
+bytes are the same object. Two levels, since environment and arguments differ between pods that are otherwise equal.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from autoscaler.kube import wire
+from autoscaler.model.policy import Resources
+from autoscaler.model.resources import Vector
+from autoscaler.model.shapes import (
+    ContainerRole,
+    ContainerShape,
+    PodShape,
+    Requirement,
+    Toleration,
+    scheduler_demand,
+)
+from autoscaler.observe.parallelism import parallelism_hints
+from autoscaler.observe.quantities import AcceleratorNames, vector_of
+
+_REMEMBERED: Final = 8192
+"""Specifications recognised without being read again; each costs some 100 bytes."""
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class ShapeTable:
+    """Gives out one object for each distinct shape and each distinct plain demand."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._accelerators = AcceleratorNames(resources)
+        self._by_spec: dict[bytes, PodShape] = {}
+        self._by_content: dict[bytes, PodShape] = {}
+        self._demands: dict[bytes, Vector | None] = {}
+
+    def plain_demand(self, spec: wire.PodSpec) -> Vector | None:
+        """What a pod without accelerators takes on its node; None where any container asks for an accelerator.
+
+        Not to be changed: equal pods share it.
+        """
+        key = _encoder.encode(
+            (
+                [c.resources for c in spec.containers or ()],
+                [(c.resources, c.restart_policy) for c in spec.init_containers or ()],
+                spec.overhead,
+            )
+        )
+        if key in self._demands:
+            return self._demands[key]
+        demand = None
+        if not self._wants_accelerators(spec):
+            demand = scheduler_demand(_containers(spec, []), vector_of(spec.overhead, []))
+        if len(self._demands) >= _REMEMBERED:
+            self._demands.clear()
+        self._demands[key] = demand
+        return demand
+
+    def _wants_accelerators(self, spec: wire.PodSpec) -> bool:
+        asked = self._accelerators.asked
+        needs = (
+            container.resources
+            for containers in (spec.containers, spec.init_containers)
+            for container in containers or ()
+        )
+        return any(need is not None and (asked(need.limits) or asked(need.requests)) for need in needs)
+
+    def shape(self, spec: wire.PodSpec) -> PodShape:
+        """The shape of a specification; equal content gives the same object. Faults are in the shape."""
+        key = blake2b(_encoder.encode(_relevant(spec)), digest_size=16).digest()
+        shape = self._by_spec.get(key)
+        if shape is None:
+            built = shape_of(spec)
+            shape = self._by_content.setdefault(content_key(built), built)
+            if len(self._by_spec) >= _REMEMBERED:
+                self._by_spec.clear()
+            self._by_spec[key] = shape
+        return shape
+
+    def retain(self, used: Iterable[PodShape]) -> None:
+        """Forget shapes that are no longer used; called after a relist."""
+        self._by_content = {content_key(shape): shape for shape in {id(s): s for s in used}.values()}
+        kept = {id(shape) for shape in self._by_content.values()}
+        self._by_spec = {key: shape for key, shape in self._by_spec.items() if id(shape) in kept}
+
+
+def content_key(shape: PodShape) -> bytes:
+    """Equal for equal shapes, whatever the order of their maps."""
+    return _encoder.encode(shape)
+
+
+def shape_of(spec: wire.PodSpec) -> PodShape:
+    """What sizing and placement read of a specification."""
+    faults: list[str] = []
+    containers = _containers(spec, faults)
+    return PodShape(
+        containers=containers,
+        demand=scheduler_demand(containers, vector_of(spec.overhead, faults, where="overhead: ")),
+        node_selector=dict(sorted((spec.node_selector or {}).items())),
+        node_terms=_node_terms(spec),
+        tolerations=tuple(
+            Toleration(key=t.key, operator=t.operator or "Equal", value=t.value, effect=t.effect)
+            for t in spec.tolerations or ()
+        ),
+        scheduler=spec.scheduler_name or "default-scheduler",
+        priority=spec.priority or 0,
+        priority_class=spec.priority_class_name,
+        preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
+        restart_policy=spec.restart_policy or "Always",
+        unmodelled=_unmodelled(spec),
+        volume_claims=_claims_volumes(spec),
+        resource_claims=_claims_devices(spec),
+        faults=tuple(faults),
+    )
+
+
+def _relevant(spec: wire.PodSpec) -> tuple[Any, ...]:
+    """All that `shape_of` reads; volumes only by whether they claim, since their names differ from pod to pod."""
+    return (
+        spec.containers,
+        spec.init_containers,
+        spec.overhead,
+        spec.node_selector,
+        spec.affinity,
+        spec.tolerations,
+        spec.topology_spread_constraints,
+        spec.scheduling_gates,
+        spec.scheduler_name,
+        spec.priority,
+        spec.priority_class_name,
+        spec.preemption_policy,
+        spec.restart_policy,
+        _claims_volumes(spec),
+        _claims_devices(spec),
+    )
+
+
+def _containers(spec: wire.PodSpec, faults: list[str]) -> tuple[ContainerShape, ...]:
+    rows = [_container(c, "main", faults) for c in spec.containers or ()]
+    for container in spec.init_containers or ():
+        role: ContainerRole = "sidecar" if container.restart_policy == "Always" else "init"
+        rows.append(_container(container, role, faults))
+    return tuple(rows)
+
+
+def _container(container: wire.Container, role: ContainerRole, faults: list[str]) -> ContainerShape:
+    needs = container.resources or wire.ResourceRequirements()
+    return ContainerShape(
+        name=container.name,
+        role=role,
+        image=container.image,
+        requests=vector_of(needs.requests, faults, where=f"{container.name}: requests "),
+        limits=vector_of(needs.limits, faults, where=f"{container.name}: limits "),
+        parallelism=parallelism_hints(container),
+        ports=tuple(port.container_port for port in container.ports or ()),
+        tty=container.tty,
+    )
+
+
+def _node_terms(spec: wire.PodSpec) -> tuple[tuple[Requirement, ...], ...]:
+    return tuple(
+        tuple(
+            Requirement(key=r.key, operator=r.operator, values=tuple(r.values or ()))
+            for r in term.match_expressions or ()
+        )
+        for term in _required_terms(spec)
+    )
+
+
+def _required_terms(spec: wire.PodSpec) -> Iterable[wire.NodeSelectorTerm]:
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    return (affinity.required.node_selector_terms or ()) if affinity and affinity.required else ()
+
+
+def _unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
+    """Placement rules that this build cannot evaluate, by their field names."""
+    affinity = spec.affinity
+    rules = {
+        "nodeAffinity.matchFields": any(term.match_fields for term in _required_terms(spec)),
+        "podAffinity": bool(affinity and affinity.pod_affinity and affinity.pod_affinity.required),
+        "podAntiAffinity": bool(
+            affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required
+        ),
+        "schedulingGates": bool(spec.scheduling_gates),
+        "topologySpreadConstraints": any(
+            rule.when_unsatisfiable == "DoNotSchedule" for rule in spec.topology_spread_constraints or ()
+        ),
+    }
+    return tuple(name for name, present in rules.items() if present)
+
+
+def _claims_volumes(spec: wire.PodSpec) -> bool:
+    return any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes or ())
+
+
+def _claims_devices(spec: wire.PodSpec) -> bool:
+    return bool(spec.resource_claims) or any(
+        container.resources is not None and bool(container.resources.claims)
+        for containers in (spec.containers, spec.init_containers)
+        for container in containers or ()
+    )

@@ -1,0 +1,291 @@
+"""Wires the rooms into one process: watches, the cycle, the HTTP server and their supervision in one TaskGroup.
+
+Probes answer from the first moment, whatever the peers do. A background task that dies takes the process with it, exit code
+1: a half-dead service that still looks alive would be worse.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from autoscaler import __version__
+from autoscaler.decide import plan
+from autoscaler.model.policy import Policy, policy_to_dict
+from autoscaler.observe.reader import SeriesReader
+from autoscaler.observe.series import SeriesReading
+from autoscaler.observe.stores import Stores
+from autoscaler.service import exit_codes
+from autoscaler.service.clock import Clock, SystemClock
+from autoscaler.service.cluster import ClusterWatch
+from autoscaler.service.cycle import Cycle, Outcome, Sources
+from autoscaler.service.faults import ServiceError
+from autoscaler.service.frozen import FrozenCluster, assemble_frozen
+from autoscaler.service.garbage import GarbagePolicy
+from autoscaler.service.http import Views, build_app
+from autoscaler.service.logs import Log, get_log
+from autoscaler.service.loop_lag import measure_loop_lag
+from autoscaler.service.peers import (
+    cluster_access,
+    exporter_profiles,
+    kube_session,
+    prometheus_client,
+    read_series,
+    require_live,
+)
+from autoscaler.service.policy_file import PolicySource
+from autoscaler.service.policy_variables import policy_overrides
+from autoscaler.service.readiness import (
+    CheckResult,
+    CycleState,
+    all_ready,
+    cycle_check,
+    kind_checks,
+    metrics_checks,
+    policy_check,
+    server_check,
+)
+from autoscaler.service.settings import Settings
+from autoscaler.service.tasks import TaskDiedError, guarded
+from autoscaler.service.telemetry import Metrics
+from autoscaler.service.triggers import Alarm, sensors
+from autoscaler.service.watch_metrics import WatchCollector
+
+READINESS_EVERY_S: Final = 1.0
+Address = tuple[str, int]
+LiveCycle = Cycle[FrozenCluster, SeriesReading]
+"""The cycle over the real stores and the real metrics store."""
+
+
+async def run_service(
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    clock: Clock | None = None,
+    stop: asyncio.Event | None = None,
+    on_listening: Callable[[Address], None] = lambda _: None,
+) -> int:
+    """Runs until ``stop`` is set (by default by SIGTERM or SIGINT) or a task dies; the exit code.
+
+    Raises a `ServiceError` for what stops the start.
+    """
+    require_live(settings)
+    policy = await asyncio.to_thread(PolicySource, settings.policy_file, policy_overrides(environ))
+    async with Service.opened(settings, environ, policy, clock or SystemClock()) as service:
+        if stop is not None:
+            return await service.serve(stop, on_listening)
+        with _stopped_by_signals() as signalled:
+            return await service.serve(signalled, on_listening)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """One running process; built by `opened`."""
+
+    cluster: ClusterWatch
+    cycle: LiveCycle
+    policy: PolicySource
+    clock: Clock
+    metrics: Metrics
+    log: Log
+    listen: Address
+    every_s: float
+    urls: dict[str, str]
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(
+        cls, settings: Settings, environ: Mapping[str, str], policy: PolicySource, clock: Clock
+    ) -> AsyncIterator["Service"]:
+        """The service with its sessions open."""
+        log, metrics = get_log(), Metrics(clock=clock.monotonic_s)
+        access = await cluster_access(settings, environ)
+        profiles = await exporter_profiles(settings)
+        _log_configuration(log, settings, policy, access.source)
+        in_cluster = bool(environ.get("KUBERNETES_SERVICE_HOST"))
+        garbage = GarbagePolicy()
+        async with (
+            kube_session(settings, access, metrics) as session,
+            await prometheus_client(settings, metrics) as client,
+        ):
+            resources = policy.loaded.policy.resources
+            stores, alarm = Stores(resources), Alarm(clock)
+            cluster = ClusterWatch(
+                session,
+                writers=stores.writers,
+                sensors=sensors(alarm, (*resources.boards, *resources.slices)),
+                clock=clock,
+                metrics=metrics,
+                log=log,
+            )
+            reader = SeriesReader(client, profiles)
+
+            async def query(in_force: Policy) -> SeriesReading:
+                return await read_series(reader, session, in_force)
+
+            every_s = settings.cycle / 1000
+            cycle: LiveCycle = Cycle(
+                sources=Sources(
+                    blocked=cluster.blocked,
+                    query=query,
+                    freeze=lambda: cluster.freeze(stores),
+                    assemble=assemble_frozen,
+                    decide=plan,
+                ),
+                policy=policy,
+                alarm=alarm,
+                clock=clock,
+                metrics=metrics,
+                log=log,
+                every_s=every_s,
+                debounce_s=settings.debounce / 1000,
+                quiet=garbage.around_cycle,
+            )
+            with garbage.in_force():
+                yield cls(
+                    cluster=cluster,
+                    cycle=cycle,
+                    policy=policy,
+                    clock=clock,
+                    metrics=metrics,
+                    log=log,
+                    listen=settings.listen_address(in_cluster=in_cluster),
+                    every_s=every_s,
+                    urls={"prometheus": settings.effective()["prometheus_url"], "api_server": access.server},
+                )
+
+    @property
+    def latest(self) -> Outcome | None:
+        """The newest outcome."""
+        return self.cycle.latest
+
+    def checks(self) -> list[CheckResult]:
+        """All readiness checks, as of now."""
+        latest = self.cycle.latest
+        in_force = self.policy.loaded
+        age_s = -1.0 if latest is None else self.clock.monotonic_s() - latest.generated_s
+        return [
+            server_check(self.cluster.fault, known=self.cluster.known),
+            *kind_checks(self.cluster.states()),
+            *metrics_checks(
+                latest.snapshot if latest else None, max_skew_ms=in_force.policy.evidence.max_skew
+            ),
+            policy_check(self.policy.fault, in_force.digest),
+            cycle_check(CycleState(age_s=age_s, every_s=self.every_s, waiting_for=self.cycle.waiting_for)),
+        ]
+
+    async def serve(self, stop: asyncio.Event, on_listening: Callable[[Address], None]) -> int:
+        """Everything until ``stop``; 1 when a task died."""
+        self.metrics.registry.register(WatchCollector(self.cluster.readings))
+        async with self._http_server(on_listening):
+            code = await self._supervise(stop)
+        self.log.info("stopped", exit_code=code)
+        return code
+
+    async def _supervise(self, stop: asyncio.Event) -> int:
+        work = {
+            "cluster": self.cluster.run(),
+            "cycle": self.cycle.run(),
+            "loop-lag": measure_loop_lag(self.clock, self.metrics),
+            "readiness": self._tell_readiness(),
+        }
+        died: list[str] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(guarded(name, job, log=self.log, metrics=self.metrics), name=name)
+                    for name, job in work.items()
+                ]
+                await stop.wait()
+                self.log.info("stopping")
+                for task in tasks:
+                    task.cancel()
+        except* TaskDiedError as errors:
+            died = [str(error) for error in errors.exceptions]
+        return exit_codes.FAILED if died else exit_codes.OK
+
+    @asynccontextmanager
+    async def _http_server(self, on_listening: Callable[[Address], None]) -> AsyncIterator[None]:
+        host, port = self.listen
+        views = Views(
+            latest=lambda: self.cycle.latest,
+            checks=self.checks,
+            registry=self.metrics.registry,
+            urls=lambda: self.urls,
+            before_scrape=lambda: self.metrics.checks(self.checks()),
+        )
+        loopback = host in {"127.0.0.1", "::1", "localhost"}
+        runner = web.AppRunner(
+            build_app(views, loopback_only=loopback),
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=1.0,
+        )
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, port)
+            try:
+                await site.start()
+            except OSError as error:
+                raise ServiceError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+            address = runner.addresses[0]
+            self.log.info("listening", host=address[0], port=address[1])
+            on_listening((address[0], address[1]))
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _tell_readiness(self) -> None:
+        """Logs each change of readiness with the names of what failed."""
+        before: tuple[str, ...] | None = None
+        while True:
+            checks = self.checks()
+            failed = tuple(check.name for check in checks if not check.ok)
+            if failed != before:
+                told = {check.name: check.detail for check in checks if not check.ok}
+                if all_ready(checks):
+                    self.log.info("ready", degraded=told)
+                else:
+                    self.log.warning("not_ready", failed=told)
+                before = failed
+            await self.clock.sleep(READINESS_EVERY_S)
+
+
+def _log_configuration(log: Log, settings: Settings, policy: PolicySource, source: str) -> None:
+    """The effective configuration, once; secrets are masked by the settings themselves."""
+    loaded = policy.loaded
+    log.info(
+        "configuration",
+        version=__version__,
+        settings=settings.effective(),
+        policy=policy_to_dict(loaded.policy),
+        policy_digest=loaded.digest,
+        policy_origin=loaded.origin,
+        access=source,
+    )
+    if "apply" in {loaded.policy.modes.default, *_method_modes(loaded.policy)}:
+        log.warning(
+            "apply_unavailable", detail="this version plans and explains only; it changes nothing in any mode"
+        )
+
+
+def _method_modes(policy: Policy) -> tuple[str | None, ...]:
+    return policy.modes.right_size, policy.modes.scale_in, policy.modes.idle
+
+
+@contextlib.contextmanager
+def _stopped_by_signals() -> Iterator[asyncio.Event]:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,135 @@
+"""The two peers of a live process, opened from settings: the API server and the metrics store.
+
+Whatever is wrong with the way to them is a configuration error with one sentence; whatever they answer is not judged here.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from autoscaler.kube.config import ClusterAccess, find_access
+from autoscaler.kube.errors import AccessError
+from autoscaler.kube.kinds import KINDS
+from autoscaler.kube.session import KubeSession, RequestRecord, SessionLimits
+from autoscaler.model.policy import Policy
+from autoscaler.observe.answers import Answer
+from autoscaler.observe.profiles import Profile, ProfileError, load_profiles
+from autoscaler.observe.prometheus import PrometheusClient, PrometheusError, Unreachable
+from autoscaler.observe.reader import SeriesReader, Spans
+from autoscaler.observe.series import SeriesReading
+from autoscaler.service.config_root import shipped_config
+from autoscaler.service.faults import ConfigError
+from autoscaler.service.settings import Settings
+from autoscaler.service.telemetry import Metrics
+
+_RESOURCES: Final = {kind.path: kind.plural for kind in KINDS.values()}
+_FUNCTION: Final = re.compile(r"(\w+_over_time|timestamp|time|count)\b")
+
+
+def require_live(settings: Settings) -> None:
+    """Raises `ConfigError` when a live cluster cannot be judged for want of a setting."""
+    if not settings.prometheus_url:
+        raise ConfigError(
+            "AUTOSCALER_PROMETHEUS_URL is not set; it is required to judge a live cluster, e.g. "
+            "http://prometheus.monitoring:9090 (plan, report and explain also take a saved snapshot with -f)"
+        )
+
+
+async def cluster_access(settings: Settings, environ: Mapping[str, str]) -> ClusterAccess:
+    """How to reach the API server."""
+    try:
+        return await find_access(
+            kubeconfig=settings.kubeconfig, context=settings.context or None, environ=environ
+        )
+    except AccessError as error:
+        raise ConfigError(f"the way to the API server cannot be worked out: {error}") from None
+
+
+def kube_session(settings: Settings, access: ClusterAccess, metrics: Metrics | None = None) -> KubeSession:
+    """A session with the operator's rate limits that counts its requests."""
+    limits = SessionLimits(reads_per_s=settings.api_qps, reads_burst=settings.api_burst)
+    return KubeSession(access, limits=limits, on_request=_count_requests(metrics) if metrics else None)
+
+
+async def exporter_profiles(settings: Settings) -> tuple[Profile, ...]:
+    """The operator's profiles, else the shipped ones."""
+    return await asyncio.to_thread(_load_profiles, settings.profiles_dir)
+
+
+def _load_profiles(folder: Path | None) -> tuple[Profile, ...]:
+    try:
+        return load_profiles(folder or shipped_config() / "profiles")
+    except ProfileError as error:
+        raise ConfigError(f"exporter profile: {error}") from None
+
+
+async def prometheus_client(settings: Settings, metrics: Metrics | None = None) -> PrometheusClient:
+    """The client of the metrics store."""
+    ca_file = settings.prometheus_ca_file
+    if ca_file is not None and not await asyncio.to_thread(ca_file.is_file):
+        raise ConfigError(f"AUTOSCALER_PROMETHEUS_CA_FILE is not a file: {ca_file}")
+    options: dict[str, Any] = {
+        "token_file": settings.prometheus_token_file,
+        "ca_file": ca_file,
+        "headers": {name: value.get_secret_value() for name, value in settings.prometheus_headers.items()},
+    }
+    if metrics is None:
+        return PrometheusClient(settings.prometheus_url, **options)
+    return CountedPrometheus(settings.prometheus_url, metrics, **options)
+
+
+class CountedPrometheus(PrometheusClient):
+    """The client, with every answer counted under the name of its query's function: few names, whatever the profiles."""
+
+    def __init__(self, url: str, metrics: Metrics, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._metrics = metrics
+
+    async def query(self, promql: str, *, at_ms: int | None = None) -> Answer:
+        """As the client's."""
+        began_s = self._metrics.now_s()
+        outcome = "error"
+        try:
+            answer = await super().query(promql, at_ms=at_ms)
+            outcome = "partial" if answer.warnings else "empty" if answer.result.strip() == b"[]" else "ok"
+        except Unreachable as error:
+            outcome = "timeout" if "no answer in" in str(error) else "error"
+            raise
+        except PrometheusError:
+            raise
+        else:
+            return answer
+        finally:
+            self._metrics.query_answered(query_name(promql), outcome, self._metrics.now_s() - began_s)
+
+
+def query_name(promql: str) -> str:
+    """The innermost-first function word of a query, as its short name."""
+    found = _FUNCTION.search(promql)
+    return found.group(1) if found else "other"
+
+
+def spans_of(policy: Policy) -> Spans:
+    """What a cycle asks the metrics store for, as plain numbers: a `Duration` prints itself with a unit in queries."""
+    return Spans(
+        window_ms=int(policy.evidence.window),
+        history_ms=int(policy.need.history_window),
+        interval_ms=int(policy.evidence.interval),
+    )
+
+
+async def read_series(reader: SeriesReader, session: KubeSession, policy: Policy) -> SeriesReading:
+    """One reading; faults of the store are in it."""
+    return await reader.read(spans_of(policy), api_now_ms=session.server_time_ms)
+
+
+def _count_requests(metrics: Metrics) -> Callable[[RequestRecord], None]:
+    def count(record: RequestRecord) -> None:
+        resource = _RESOURCES.get(record.path)
+        if resource is None:
+            resource = "reviews" if record.path.endswith("selfsubjectaccessreviews") else "discovery"
+        metrics.api_request(verb=record.verb, resource=resource, code=record.outcome)
+
+    return count

@@ -1,0 +1,204 @@
+"""The service's own metrics: what it saw, asked, decided and how long that took.
+
+No pod, uid or workload name is ever a label: that detail is in the plan. Series exist from the first scrape on, so that
+a rate over them is never empty.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from autoscaler import __version__
+from autoscaler.model.plan import Plan
+from autoscaler.model.reasons import ACTING, Reason
+from autoscaler.service.readiness import CHECK_NAMES, CheckResult
+
+P: Final = "gpu_autoscaler_"
+BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""As controller-runtime has them."""
+STEPS: Final = ("policy", "query", "freeze", "assemble", "decide", "publish")
+OUTCOMES: Final = ("ok", "empty", "nan", "stale", "timeout", "error", "partial")
+_ACTIONS: Final = (
+    ("right-size", Reason.RIGHT_SIZED),
+    ("scale-in", Reason.SCALED_IN),
+    ("idle", Reason.RELEASED),
+)
+_MODES: Final = ("observe", "recommend", "apply")
+
+
+class Metrics:
+    """All own metrics in one registry; methods are named after what happened."""
+
+    def __init__(self, *, clock: Callable[[], float]) -> None:
+        self.registry = CollectorRegistry()
+        self.now_s = clock
+        self._seen_actions: frozenset[str] = frozenset()
+        self._resources: set[str] = set()
+        self._build()
+        self._precreate()
+
+    def _build(self) -> None:
+        r = self.registry
+        self._build_info = Gauge(P + "build_info", "This build.", ("version", "python"), registry=r)
+        self._config_info = Gauge(
+            P + "config_info", "The policy in force.", ("mode", "policy_hash"), registry=r
+        )
+        self._ready = Gauge(P + "ready", "Whether a readiness check holds.", ("check",), registry=r)
+        self._queries = Counter(
+            P + "prom_queries", "Answers by the metrics store.", ("query", "outcome"), registry=r
+        )
+        self._query_time = Histogram(
+            P + "prom_query_duration_seconds", "Time of a query.", ("query",), buckets=BUCKETS, registry=r
+        )
+        self._prom_success = Gauge(
+            P + "prom_last_success_timestamp_seconds", "When every query was last answered.", registry=r
+        )
+        self._coverage = Gauge(P + "metric_coverage_ratio", "Units with usable samples / units.", registry=r)
+        self._candidates = Gauge(
+            P + "candidates", "Workloads in the newest plan.", ("verdict", "reason"), registry=r
+        )
+        self._decisions = Counter(
+            P + "decisions", "Actions that entered a plan.", ("action", "reason", "mode"), registry=r
+        )
+        self._decision_time = Histogram(
+            P + "decision_duration_seconds", "Time of the planner.", buckets=BUCKETS, registry=r
+        )
+        self._step_time = Histogram(
+            P + "cycle_step_duration_seconds",
+            "Time of a cycle's step.",
+            ("step",),
+            buckets=BUCKETS,
+            registry=r,
+        )
+        self._reaction = Histogram(
+            P + "event_to_decision_seconds", "From an event to the plan.", buckets=BUCKETS, registry=r
+        )
+        self._cycles = Counter(P + "cycles", "Cycles by what started them.", ("trigger",), registry=r)
+        self._requests = Counter(
+            P + "api_requests", "Requests to the API server.", ("verb", "resource", "code"), registry=r
+        )
+        self._lag = Histogram(
+            P + "event_loop_lag_seconds",
+            "How late the event loop was.",
+            buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
+            registry=r,
+        )
+        self._task_deaths = Counter(
+            P + "task_exceptions", "Background tasks that died.", ("task",), registry=r
+        )
+        gauges = (
+            ("requested", "Held by workloads"),
+            ("idle", "Held and proven idle"),
+            ("reclaimable", "Saved by the plan"),
+        )
+        self._boards = {
+            name: Gauge(f"{P}gpus_{name}", f"{text}, in units of the resource.", ("resource",), registry=r)
+            for name, text in gauges
+        }
+
+    def _precreate(self) -> None:
+        self._build_info.labels(__version__, platform.python_version()).set(1)
+        for check in CHECK_NAMES:
+            self._ready.labels(check).set(0)
+        for reason in Reason:
+            self._candidates.labels(_verdict(reason), reason.value).set(0)
+        for action, reason in _ACTIONS:
+            for mode in _MODES:
+                self._decisions.labels(action, reason.value, mode)
+        for step in STEPS:
+            self._step_time.labels(step)
+        for trigger in ("timer", "event"):
+            self._cycles.labels(trigger)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Times one named step of a cycle; safe to use in a worker thread."""
+        began_s = self.now_s()
+        try:
+            yield
+        finally:
+            took_s = self.now_s() - began_s
+            self._step_time.labels(name).observe(took_s)
+            if name == "decide":
+                self._decision_time.observe(took_s)
+
+    def policy_in_force(self, *, mode: str, digest: str) -> None:
+        """The policy changed."""
+        self._config_info.clear()
+        self._config_info.labels(mode, digest).set(1)
+
+    def checks(self, results: Iterable[CheckResult]) -> None:
+        """The state of readiness; a group holds when all of its checks do."""
+        groups: dict[str, bool] = {}
+        for result in results:
+            groups[result.group] = groups.get(result.group, True) and result.ok
+        for group, ok in groups.items():
+            self._ready.labels(group).set(ok)
+
+    def query_answered(self, query: str, outcome: str, seconds: float) -> None:
+        """The metrics store answered, or did not."""
+        self._queries.labels(query, outcome if outcome in OUTCOMES else "error").inc()
+        self._query_time.labels(query).observe(seconds)
+
+    def metrics_read(self, now_ms: int) -> None:
+        """Every query of a cycle was answered."""
+        self._prom_success.set(now_ms / 1000)
+
+    def api_request(self, *, verb: str, resource: str, code: str) -> None:
+        """A request to the API server ended."""
+        self._requests.labels(verb, resource, code).inc()
+
+    def loop_lag(self, seconds: float) -> None:
+        """The event loop was so late."""
+        self._lag.observe(max(0.0, seconds))
+
+    def task_died(self, task: str) -> None:
+        """A background task ended with an exception."""
+        self._task_deaths.labels(task).inc()
+
+    def cycle_ended(self, plan: Plan, *, trigger: str, reaction_s: float | None) -> None:
+        """A plan was made."""
+        self._cycles.labels(trigger).inc()
+        if reaction_s is not None:
+            self._reaction.observe(reaction_s)
+        self._coverage.set(plan.fleet.coverage)
+        self._count_candidates(plan)
+        self._count_decisions(plan)
+        self._count_boards(plan)
+
+    def _count_candidates(self, plan: Plan) -> None:
+        counts = dict.fromkeys(Reason, 0)
+        for row in plan.rows:
+            counts[row.reason] += 1
+        for reason, count in counts.items():
+            self._candidates.labels(_verdict(reason), reason.value).set(count)
+
+    def _count_decisions(self, plan: Plan) -> None:
+        """An action counts when it enters the plan, not again while it stays there."""
+        for action in plan.actions:
+            if action.id not in self._seen_actions:
+                mode = "recommend" if action.held_by else plan.mode
+                self._decisions.labels(action.method, action.reason.value, mode).inc()
+        self._seen_actions = frozenset(action.id for action in plan.actions)
+
+    def _count_boards(self, plan: Plan) -> None:
+        requested: dict[str, float] = {}
+        idle: dict[str, float] = {}
+        saved: dict[str, float] = {}
+        for row in plan.rows:
+            requested[row.resource] = requested.get(row.resource, 0) + row.held
+            if row.verdict == "idle":
+                idle[row.resource] = idle.get(row.resource, 0) + row.held
+            if row.action is not None:
+                saved[row.resource] = saved.get(row.resource, 0) + row.action.saved_milli_boards / 1000
+        self._resources |= requested.keys()
+        for resource in self._resources:
+            for name, amounts in (("requested", requested), ("idle", idle), ("reclaimable", saved)):
+                self._boards[name].labels(resource).set(amounts.get(resource, 0))
+
+
+def _verdict(reason: Reason) -> str:
+    return "act" if reason in ACTING else "hold"

@@ -1,0 +1,66 @@
+"""The audit log as a witness: what did a given identity really write?
+
+Reads are left out and so are the control plane's own writes; everything else is recorded once per request,
+refused requests included, with the request's body for ServiceAccounts.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from devcluster.identities import CONTROLLER_MANAGER_USER, KWOK_USER, SCHEDULER_USER
+
+_SYSTEM_USERS = ["system:apiserver", SCHEDULER_USER, CONTROLLER_MANAGER_USER, KWOK_USER]
+_REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
+
+AuditEvent = dict[str, Any]
+
+
+def write_policy(path: Path) -> None:
+    """The API server's audit policy."""
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "verbs": ["get", "list", "watch"]},
+            {"level": "None", "users": _SYSTEM_USERS},
+            {"level": "None", "userGroups": ["system:serviceaccounts:kube-system", "system:nodes"]},
+            {"level": "RequestResponse", "userGroups": ["system:serviceaccounts"]},
+            {"level": "Metadata"},
+        ],
+    }
+    path.write_text(yaml.safe_dump(policy, sort_keys=False))
+
+
+def read_events(path: Path) -> list[AuditEvent]:
+    """Every complete line of an audit log; a line that is still being written is left for the next read."""
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    return [msgspec.json.decode(line) for line in whole.splitlines() if line]
+
+
+def service_account_user(namespace: str, name: str) -> str:
+    """The user name under which a ServiceAccount appears."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def writes_by(events: Iterable[AuditEvent], user: str) -> list[AuditEvent]:
+    """All writes that a user attempted, refused ones and dry runs too; questions about its own rights are none."""
+    return [
+        event
+        for event in events
+        if event["user"]["username"] == user and event.get("objectRef", {}).get("resource") not in _REVIEWS
+    ]
+
+
+def describe(event: AuditEvent) -> str:
+    """One write in a line, such as `patch deployments/scale ml-workloads/inference 403`."""
+    target = event.get("objectRef", {})
+    resource = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
+    name = "/".join(filter(None, (target.get("namespace"), target.get("name"))))
+    return f"{event['verb']} {resource} {name} {event.get('responseStatus', {}).get('code', 0)}"

@@ -1,0 +1,34 @@
+"""One real control plane per test run; every test has a room of its own in it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from devcluster import Cluster, running_cluster
+from devcluster.binaries import ensure_binaries
+from devcluster.rooms import Room, open_room
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build before the first test, in sight, so that no test's time limit has to cover a build."""
+    has_cluster_tests = any(item.get_closest_marker("cluster") for item in session.items)
+    if has_cluster_tests and not session.config.option.collectonly:
+        capture = session.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            ensure_binaries()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    """The run's shared cluster; its logs are kept when a test failed."""
+    async with running_cluster() as started:
+        yield started
+        started.keep_run_dir = request.session.testsfailed > 0
+
+
+@pytest_asyncio.fixture
+async def room(cluster: Cluster) -> AsyncIterator[Room]:
+    """A namespace of the test's own, with node pools of its own when it asks for them."""
+    async with open_room(cluster) as opened:
+        yield opened

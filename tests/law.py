@@ -1,0 +1,210 @@
+"""A second opinion: what a plan must never do, worked out from the snapshot alone and summed over the plan.
+
+Nothing of `autoscaler.decide` is used here, so that a fault there cannot hide here.
+"""
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+from autoscaler.model.cluster import Budget, PodRow, Quota, Rollout, Workload
+from autoscaler.model.plan import Action, Plan
+from autoscaler.model.policy import Policy
+from autoscaler.model.snapshot import Snapshot
+
+HOUR_MS = 3_600_000
+DAY_MS = 86_400_000
+
+
+def broken_laws(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> list[str]:
+    """What the plan would break, in words; empty for a lawful plan."""
+    found: list[str] = []
+    for action in plan.actions:
+        found += [f"{action.target}: {law}" for law in _by_itself(snapshot, action, policy, now_ms)]
+    found += _rates(snapshot, plan, policy, now_ms)
+    found += [law for budget in snapshot.budgets for law in _disruptions(snapshot, plan, budget)]
+    found += [law for quota in snapshot.quotas for law in _admission(snapshot, plan, quota)]
+    return found
+
+
+def workload_of(snapshot: Snapshot, action: Action) -> Workload:
+    (found,) = [w for w in snapshot.workloads if w.uid == action.uid]
+    return found
+
+
+def live_pods(snapshot: Snapshot, action: Action) -> list[PodRow]:
+    return [
+        pod
+        for pod in snapshot.pods
+        if snapshot.workloads[pod.workload].uid == action.uid and pod.phase not in {"Succeeded", "Failed"}
+    ]
+
+
+def _by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
+    workload, pods = workload_of(snapshot, action), live_pods(snapshot, action)
+    found = [law for pod in pods for law in _unmeasured(snapshot, pod, action, policy)]
+    if action.target.kind not in {"Deployment", "StatefulSet"} or action.target.group != "apps":
+        found.append("no lawful lever")
+    if not action.before > action.after or action.saved_milli_boards <= 0:
+        found.append("saves nothing")
+    if action.after < (1 if action.lever == "template" else _floor(workload, policy)):
+        found.append("goes below the floor")
+    priorities = [snapshot.shapes[pod.shape].priority for pod in pods]
+    floor = policy.guards.priority_floor
+    if any(p >= 2_000_000_000 or (floor is not None and p >= floor) for p in priorities):
+        found.append("touches a priority over the floor")
+    if action.lever == "scale" and any(
+        (a.namespace, a.target_kind, a.target_name)
+        == (action.target.namespace, action.target.kind, action.target.name)
+        for a in snapshot.autoscalers
+    ):
+        found.append("takes replicas from an autoscaler")
+    if any(act.ref == action.target and now_ms - act.at_ms < policy.guards.cooldown for act in snapshot.acts):
+        found.append("acts within the cool-down")
+    if len(pods) != workload.replicas or not all(pod.ready and not pod.deleting for pod in pods):
+        found.append("acts on replicas that are not ready")
+    return found + (_size_limits(snapshot, action) if action.lever == "template" else [])
+
+
+def _unmeasured(snapshot: Snapshot, pod: PodRow, action: Action, policy: Policy) -> list[str]:
+    """Why no single source shows every board of the pod, by the plainest reading of the evidence rules."""
+    table, telemetry = snapshot.holders, snapshot.telemetry
+    held = snapshot.shapes[pod.shape].demand.get(action.resource, 0)
+    at = snapshot.pods.index(pod)
+    for number, source in enumerate(telemetry.sources):
+        rows = [r for r in range(len(table)) if table.pod[r] == at and table.source[r] == number]
+        good = [
+            r
+            for r in rows
+            if table.flags[r] & 7 == 0
+            and source.interval_ms > 0
+            and table.samples[r] > 0
+            and table.samples[r] * source.interval_ms >= policy.evidence.min_coverage * telemetry.window_ms
+            and abs(telemetry.store_ms - table.last_ms[r])
+            <= 2 * source.interval_ms + min(max(telemetry.lag_ms, 0), policy.evidence.max_lag)
+            and max(table.mean[r], table.peak[r], table.history_p95[r], table.history_peak[r]) != 65_535
+        ]
+        devices = {table.device[r] for r in good}
+        if held > 0 and len(good) == len(rows) == len(devices) == held:
+            break
+    else:
+        return [f"pod {pod.name} is not measured"]
+    if telemetry.fault or telemetry.warnings or telemetry.store_ms < 0:
+        return ["the metrics store is at fault"]
+    return []
+
+
+def _floor(workload: Workload, policy: Policy) -> int:
+    stated = workload.annotations.get("gpu-autoscaler.io/min-replicas")
+    if stated is not None:
+        return int(stated)
+    return 0 if policy.methods.allow_zero_replicas else 1
+
+
+def _size_limits(snapshot: Snapshot, action: Action) -> list[str]:
+    found = []
+    for row in snapshot.limit_ranges:
+        if row.namespace != action.target.namespace:
+            continue
+        if row.unreadable:
+            found.append(f"ignores the unreadable limit range {row.name}")
+        for limit in row.limits:
+            if limit.kind == "PersistentVolumeClaim":
+                continue
+            if action.after > limit.maximum.get(action.resource, action.after):
+                found.append(f"over the maximum of {row.name}")
+            if action.after < limit.minimum.get(action.resource, action.after):
+                found.append(f"under the minimum of {row.name}")
+    return found
+
+
+def _rates(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> list[str]:
+    """Rates; what earlier acts spent is not this plan's fault, so they only count where the plan acts."""
+    budgets = policy.budgets
+    fleet = sum(n.allocatable.get(r, 0) for n in snapshot.nodes for r in policy.resources.boards)
+    hour = max(1, math.floor(Fraction(str(budgets.fleet_per_hour)) * fleet))
+    day = max(1, math.floor(Fraction(str(budgets.fleet_per_day)) * fleet))
+    share = max(1, math.floor(Fraction(str(budgets.namespace_share)) * hour))
+    spent: Counter[str] = Counter()
+    for act in snapshot.acts:
+        boards = max(0, math.ceil(act.boards_milli / 1000))
+        spent["day"] += boards * (now_ms - act.at_ms < DAY_MS)
+        spent["hour"] += boards * (now_ms - act.at_ms < HOUR_MS)
+        spent[f"in {act.ref.namespace}"] += boards * (now_ms - act.at_ms < HOUR_MS)
+        spent["in flight"] += not act.verified
+    limits = {"day": day, "hour": hour, "in flight": budgets.in_flight}
+    for action in plan.actions:
+        namespace = f"in {action.target.namespace}"
+        limits[namespace] = share
+        spent.update(
+            {"in flight": 1} | dict.fromkeys(("day", "hour", namespace), action.saved_milli_boards // 1000)
+        )
+    if not plan.actions:
+        return []
+    over = [f"{spent[what]} {what}, {limit} allowed" for what, limit in limits.items() if spent[what] > limit]
+    for action in plan.actions:
+        replicas = workload_of(snapshot, action).replicas
+        at_once = max(1, math.floor(Fraction(str(budgets.pods_per_workload)) * replicas))
+        if _taken(workload_of(snapshot, action), action) > at_once:
+            over.append(f"{action.target}: more pods at once than the workload's budget")
+    return over
+
+
+def scaled(value: str, count: int) -> Fraction:
+    """An int-or-percent of a count, not rounded."""
+    return Fraction(int(value[:-1]) * count, 100) if value.endswith("%") else Fraction(int(value))
+
+
+def _moves(rollout: Rollout, replicas: int) -> tuple[int, int]:
+    """Pods made before and pods taken before, while a Deployment rolls."""
+    if rollout.recreate:
+        return 0, replicas
+    surge = math.ceil(scaled(rollout.max_surge, replicas))
+    away = math.floor(scaled(rollout.max_unavailable, replicas))
+    if surge == away == 0:
+        away = 1
+    return min(surge, replicas), min(away, replicas)
+
+
+def _taken(workload: Workload, action: Action) -> int:
+    if action.lever == "scale":
+        return action.before - action.after
+    return _moves(workload.rollout, workload.replicas)[1] if workload.ref.kind == "Deployment" else 1
+
+
+def _disruptions(snapshot: Snapshot, plan: Plan, budget: Budget) -> list[str]:
+    taken, found = 0, []
+    for action in plan.actions:
+        pods = [p for p in live_pods(snapshot, action) if p.namespace == budget.namespace]
+        selected = [p for p in pods if budget.selector.selects(p.labels)]
+        workload = workload_of(snapshot, action)
+        if not selected or _taken(workload, action) == 0:
+            continue
+        taken += _taken(workload, action)
+        if not budget.observed:
+            found.append(f"{budget.name} is not up to date")
+        for value in filter(None, (budget.minimum, budget.unavailable)):
+            if not value.removesuffix("%").isdecimal():
+                return [f"{budget.name} cannot be read"]
+    if taken > max(0, budget.allowed):
+        found.append(f"{budget.name} allows {budget.allowed} disruptions, {taken} planned")
+    return found
+
+
+def _admission(snapshot: Snapshot, plan: Plan, quota: Quota) -> list[str]:
+    """The quota while all roll-outs of the plan have their surge pods beside the old ones."""
+    charge: Counter[str] = Counter()
+    rolling = [a for a in plan.actions if a.lever == "template" and a.target.namespace == quota.namespace]
+    for action in rolling:
+        workload = workload_of(snapshot, action)
+        surge = _moves(workload.rollout, workload.replicas)[0] if workload.ref.kind == "Deployment" else 0
+        charge["pods"] += surge
+        charge[f"requests.{action.resource}"] += surge * action.after
+    if rolling and quota.unreadable:
+        return [f"ignores the unreadable quota {quota.name}"]
+    over = [
+        f"{quota.name}: {quota.used.get(key, 0)} + {charge[key]} of {quota.hard[key]} {key}"
+        for key in charge
+        if key in quota.hard and quota.used.get(key, 0) + charge[key] > quota.hard[key]
+    ]
+    return over if rolling else []

@@ -1,0 +1,43 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.audit import AuditEvent, describe, read_events, service_account_user, writes_by
+
+pytestmark = pytest.mark.unit
+
+
+def event(
+    user: str = "system:serviceaccount:ns:sa", resource: str = "deployments", **changes: Any
+) -> AuditEvent:
+    return {
+        "user": {"username": user},
+        "verb": "patch",
+        "objectRef": {"resource": resource, "namespace": "ns", "name": "app"},
+        "responseStatus": {"code": 200},
+    } | changes
+
+
+def test_a_line_that_is_still_being_written_is_left_for_later(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text('{"verb": "patch"}\n{"verb": "del')
+
+    assert read_events(path) == [{"verb": "patch"}]
+
+
+def test_a_log_that_does_not_exist_yet_has_no_events(tmp_path: Path) -> None:
+    assert read_events(tmp_path / "audit.log") == []
+
+
+def test_only_the_writes_of_the_asked_account_count_and_questions_about_rights_do_not() -> None:
+    wanted = event()
+    events = [wanted, event(user="someone"), event(resource="selfsubjectaccessreviews")]
+
+    assert writes_by(events, service_account_user("ns", "sa")) == [wanted]
+
+
+def test_a_write_is_told_in_a_line() -> None:
+    refused = event(objectRef={"resource": "pods", "subresource": "eviction", "namespace": "ns", "name": "p"})
+
+    assert describe(refused) == "patch pods/eviction ns/p 200"

@@ -1,0 +1,160 @@
+"""Shapes: what is read of a specification, and what cannot be read is named."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.observe.observed import GPU
+
+from autoscaler.kube import wire
+from autoscaler.model.policy import Resources
+from autoscaler.model.shapes import Requirement
+from autoscaler.observe.parallelism import parallelism_hints
+from autoscaler.observe.shapes import ShapeTable, shape_of
+
+pytestmark = pytest.mark.unit
+
+
+def read(**parts: Any) -> wire.PodSpec:
+    return msgspec.convert(parts, wire.PodSpec)
+
+
+def wants(amount: str = "1", **more: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"limits": {GPU: amount}}, **more}
+
+
+def test_demand_is_the_schedulers() -> None:
+    shape = shape_of(
+        read(
+            containers=[wants("1")],
+            initContainers=[wants("4"), wants("2", name="side", restartPolicy="Always")],
+            overhead={"cpu": "10m"},
+        )
+    )
+
+    assert shape.demand == {GPU: 4, "cpu": 10}
+    assert [c.role for c in shape.containers] == ["main", "init", "sidecar"]
+
+
+@pytest.mark.parametrize("amount", ["many", "-1", "1e99", ""])
+def test_an_unreadable_quantity_is_a_fault_and_no_error(amount: str) -> None:
+    shape = shape_of(read(containers=[wants(amount)]))
+
+    assert shape.demand == {}
+    assert len(shape.faults) == 1
+    assert GPU in shape.faults[0]
+
+
+def test_an_unreadable_accelerator_is_still_a_wish_for_one() -> None:
+    assert ShapeTable(Resources()).plain_demand(read(containers=[wants("many")])) is None
+
+
+def test_slices_count_as_accelerators_by_prefix() -> None:
+    spec = read(containers=[{"name": "c", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}])
+
+    assert ShapeTable(Resources()).plain_demand(spec) is None
+
+
+def test_required_node_affinity_is_alternatives_of_requirements() -> None:
+    terms = [
+        {
+            "matchExpressions": [
+                {"key": "zone", "operator": "In", "values": ["a", "b"]},
+                {"key": "x", "operator": "Exists"},
+            ]
+        },
+        {"matchExpressions": [{"key": "gpu", "operator": "Gt", "values": ["3"]}]},
+    ]
+    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    shape = shape_of(read(containers=[wants()], affinity={"nodeAffinity": node}))
+
+    assert shape.node_terms == (
+        (Requirement("zone", "In", ("a", "b")), Requirement("x", "Exists")),
+        (Requirement("gpu", "Gt", ("3",)),),
+    )
+    assert shape.unmodelled == ()
+
+
+def test_rules_that_are_not_modelled_are_named() -> None:
+    hard = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
+    fields = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+            ]
+        }
+    }
+    shape = shape_of(
+        read(
+            containers=[wants()],
+            affinity={"podAffinity": hard, "podAntiAffinity": hard, "nodeAffinity": fields},
+            topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}],
+            schedulingGates=[{"name": "kueue.x-k8s.io/admission"}],
+        )
+    )
+
+    assert shape.unmodelled == (
+        "nodeAffinity.matchFields",
+        "podAffinity",
+        "podAntiAffinity",
+        "schedulingGates",
+        "topologySpreadConstraints",
+    )
+
+
+def test_claims_are_told() -> None:
+    shape = shape_of(
+        read(
+            containers=[wants()],
+            volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}],
+            resourceClaims=[{}],
+        )
+    )
+
+    assert shape.volume_claims
+    assert shape.resource_claims
+
+
+def test_shapes_no_longer_used_are_forgotten_and_read_again_as_equal() -> None:
+    table = ShapeTable(Resources())
+    spec = read(containers=[wants()])
+    first = table.shape(spec)
+    table.retain([])
+    second = table.shape(spec)
+
+    assert first == second
+    assert table.shape(spec) is second
+
+
+@pytest.mark.parametrize(
+    ("container", "hints"),
+    [
+        ({"args": ["--tensor-parallel-size", "4"]}, ("--tensor-parallel-size",)),
+        ({"args": ["--tensor-parallel-size=4", "--port=80"]}, ("--tensor-parallel-size",)),
+        ({"command": ["vllm", "serve", "m", "-tp", "2"]}, ("-tp",)),
+        ({"args": ["--num-gpus=2"]}, ("--num-gpus",)),
+        ({"args": ["--pipeline_model_parallel_size", "2"]}, ("--pipeline_model_parallel_size",)),
+        ({"command": ["torchrun", "--nproc_per_node=4", "t.py"]}, ("--nproc_per_node",)),
+        ({"command": ["torchrun", "--nproc-per-node", "gpu"]}, ("--nproc-per-node",)),
+        ({"command": ["sh", "-c", "NUM_GPUS=4 python t.py --world-size 4"]}, ("--world-size", "NUM_GPUS")),
+        ({"command": ["sh", "-c", "mpirun -np 4 ./a"]}, ("-np",)),
+        ({"args": ["trainer.devices=4"]}, ("trainer.devices",)),
+        ({"args": ["--num-shard", "2"]}, ("--num-shard",)),
+        ({"env": [{"name": "WORLD_SIZE", "value": "8"}]}, ("WORLD_SIZE",)),
+        ({"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}]}, ("CUDA_VISIBLE_DEVICES",)),
+        ({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}, ()),
+        ({"env": [{"name": "DATA_PARALLEL_SIZE", "value": "2"}]}, ("DATA_PARALLEL_SIZE",)),
+        ({"env": [{"name": "HOME", "value": "/root"}], "args": ["--batch-size=4", "serve", "devices"]}, ()),
+    ],
+)
+def test_a_device_count_in_the_application_is_hinted(
+    container: dict[str, Any], hints: tuple[str, ...]
+) -> None:
+    assert parallelism_hints(msgspec.convert(container, wire.Container)) == hints
+
+
+@given(st.lists(st.text(max_size=200), max_size=5))
+def test_any_argument_text_is_read_without_error(args: list[str]) -> None:
+    parallelism_hints(wire.Container(args=args))

@@ -1,0 +1,544 @@
+"""Generated clusters, and what may happen to one: evidence that degrades, a plan that is carried out, a reshuffle.
+
+`worlds(wild=False)` draws clusters in which much can be done: clean evidence, room on every node, no limits.
+`worlds()` draws anything, also what no API server would send.
+"""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from build import BOARD_MIB, DAY_MS, GPU, HOUR_MS, MINUTE_MS, NOW_MS, WINDOW_MS, Board, Spec, cluster, node
+from hypothesis import strategies as st
+
+from autoscaler.decide.marks import ALLOWED_GPUS, DO_NOT_DISRUPT, MIN_REPLICAS, ROLE
+from autoscaler.model.cluster import (
+    Autoscaler,
+    Budget,
+    FieldOwner,
+    Limit,
+    LimitRangeRow,
+    NamespaceRow,
+    PastAct,
+    Quota,
+    WorkloadRef,
+)
+from autoscaler.model.evidence import HolderTable, Source, UnownedDevice
+from autoscaler.model.plan import Action, Plan
+from autoscaler.model.policy import Policy, policy_from_dict
+from autoscaler.model.selectors import LabelRequirement, LabelSelector
+from autoscaler.model.shapes import PodShape, Taint
+from autoscaler.model.snapshot import KindAccess, Snapshot
+
+COLUMNS = (
+    "pod",
+    "source",
+    "samples",
+    "mean",
+    "peak",
+    "last_ms",
+    "history_samples",
+    "history_p95",
+    "history_peak",
+    "history_first_ms",
+    "memory_peak_mib",
+    "memory_total_mib",
+    "flags",
+)
+INT_OR_PERCENT = ("0", "1", "2", "25%", "50%", "100%", "")
+JUNK_AMOUNT = ("junk", "-1", "1.5", "%", "999999999999%", " 1", "٣")
+
+
+def mostly(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
+    """The usual value four times as often as each other one."""
+    return st.sampled_from([usual] * 4 + list(others))
+
+
+@st.composite
+def seen_boards(draw: st.DrawFn, *, wild: bool) -> Board:
+    mean = draw(st.sampled_from([0.0, 0.0, 0.0, 0.004, 0.03, 0.1, 0.25, 0.55, 0.8, 1.0]))
+    peak = min(1.0, mean + draw(st.sampled_from([0.0, 0.0, 0.005, 0.2])))
+    p95 = draw(st.sampled_from([0.0, mean, mean, min(1.0, mean + 0.1)]))
+    calm: dict[str, Any] = {
+        "mean": mean,
+        "peak": peak,
+        "history_p95": p95,
+        "history_peak": max(peak, p95, draw(st.sampled_from([0.0, 0.0, 0.0, 1.0]))),
+        "memory_mib": draw(mostly(1_000, 0, 60_000)),
+        "history_ms": draw(mostly(30 * DAY_MS, 2 * DAY_MS, DAY_MS, HOUR_MS)),
+    }
+    if not wild:
+        return Board(**calm)
+    return Board(
+        **calm
+        | {
+            "memory_mib": draw(mostly(1_000, None, BOARD_MIB, 2 * BOARD_MIB)),
+            "total_mib": draw(mostly(BOARD_MIB, None, 0, 1)),
+            "coverage": draw(mostly(1.0, 0.96, 0.94, 0.0, 2.0)),
+            "age_ms": draw(mostly(0, 30_000, HOUR_MS, -HOUR_MS)),
+            "history_ms": draw(mostly(30 * DAY_MS, 0, HOUR_MS)),
+            "history_p95": draw(mostly(p95, 6.5535, 1.0)),
+            "peak": draw(mostly(peak, 6.5535, 3.4, 0.0)),
+            "flags": draw(mostly(0, 0, 1, 2, 4, 8, 15)),
+            "device": draw(mostly("", "gpu-7")),
+            "source": draw(mostly(0, 1)),
+        }
+    )
+
+
+def _calm_annotations() -> st.SearchStrategy[dict[str, str]]:
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            ALLOWED_GPUS: st.sampled_from(["1", "1,2", "1,2,4,8", "2,4"]),
+            MIN_REPLICAS: st.sampled_from(["0", "1", "2"]),
+            ROLE: st.sampled_from(["serving", "training", "interactive"]),
+        },
+    )
+
+
+def _wild_annotations() -> st.SearchStrategy[dict[str, str]]:
+    junk = ["", "0", "-1", "true", "false", "no", "1,,2", "4h", "2026-01-01T00:00:00Z", "9" * 30, "٣"]
+    keys = [ALLOWED_GPUS, MIN_REPLICAS, ROLE, DO_NOT_DISRUPT, "karpenter.sh/do-not-disrupt"]
+    return st.dictionaries(st.sampled_from(keys), st.sampled_from(junk), max_size=2)
+
+
+@st.composite
+def specs(draw: st.DrawFn, *, name: str, wild: bool) -> Spec:
+    gpus = draw(st.sampled_from([1, 2, 2, 4, 8]))
+    replicas = draw(st.integers(0 if wild else 1, 3))
+    board = seen_boards(wild=wild)
+    alike = draw(st.booleans())
+    one = tuple(draw(st.lists(board, min_size=gpus, max_size=gpus)))
+    seen: list[tuple[Board, ...] | None] = []
+    for _ in range(replicas):
+        fresh = one if alike else tuple(draw(st.lists(board, min_size=gpus, max_size=gpus)))
+        seen.append(draw(mostly(fresh, None, fresh[1:])) if wild else fresh)
+    base = Spec(
+        name=name,
+        namespace=draw(st.sampled_from(["team", "lab"])) if wild else f"ns-{name}",
+        kind=draw(mostly("Deployment", "StatefulSet")),
+        gpus=gpus,
+        seen=tuple(seen),
+        annotations=draw(_calm_annotations()),
+        container={
+            "parallelism": draw(mostly((), ("--tensor-parallel-size",))),
+            "ports": draw(mostly((), (8080,))),
+        },
+        rollout=draw(mostly({}, {"max_surge": "0", "max_unavailable": "1"}, {"recreate": True})),
+    )
+    return _wilder(draw, base) if wild else base
+
+
+def _wilder(draw: st.DrawFn, spec: Spec) -> Spec:
+    amount = st.sampled_from(INT_OR_PERCENT + JUNK_AMOUNT)
+    owner = FieldOwner("argocd-controller", replicas=True, template_resources=True)
+    return spec.but(
+        kind=draw(mostly(spec.kind, "Job", "CronJob", "Pod", "DaemonSet", "Notebook")),
+        group=draw(mostly("apps", "apps.kruise.io")),
+        resource=draw(mostly(GPU, "nvidia.com/gpu.shared", "gpuconfig.com/gpu")),
+        replicas=draw(st.sampled_from([None, None, None, None, 0, 1, 5, -1])),
+        annotations=draw(st.one_of(st.just(spec.annotations), _wild_annotations())),
+        labels=draw(mostly({}, {"kueue.x-k8s.io/queue-name": "q"}, {"gpu": "true"})),
+        node=draw(mostly("node-1", "node-2", "", "gone")),
+        age_ms=draw(mostly(60 * DAY_MS, 5 * MINUTE_MS, -HOUR_MS)),
+        pod=draw(
+            mostly(
+                {},
+                {"started_ms": -1},
+                {"phase": "Pending", "ready": False},
+                {"phase": "Failed"},
+                {"ready": False},
+                {"deleting": True},
+                {"ready_ms": -1},
+            )
+        ),
+        shape=draw(
+            mostly(
+                {},
+                {"priority": 2_000_001_000},
+                {"priority": 500},
+                {"scheduler": "volcano"},
+                {"volume_claims": True},
+                {"resource_claims": True},
+                {"unmodelled": ("pod affinity",)},
+                {"faults": ("resources.limits",)},
+                {"demand": {}},
+                {"demand": {GPU: 2**62}},
+            )
+        ),
+        rollout=draw(
+            mostly(
+                spec.rollout,
+                {"max_surge": draw(amount), "max_unavailable": draw(amount)},
+                {"paused": True},
+                {"updated": 0},
+                {"partition": 1},
+                {"on_delete": True},
+            )
+        ),
+        workload=draw(mostly({}, {"field_owners": (owner,)}, {"template": -1}, {"deleting": True})),
+    )
+
+
+@st.composite
+def limits(draw: st.DrawFn) -> dict[str, Any]:
+    """Quotas, limit ranges, budgets, autoscalers, past acts and missing rights over the namespaces of `worlds()`."""
+    few = st.integers(0, 1)
+
+    def some(build: Any) -> tuple[Any, ...]:
+        return tuple(build(n) for n in range(draw(few)))
+
+    amount = st.sampled_from(("", "", *INT_OR_PERCENT, *JUNK_AMOUNT[:2]))
+    key = f"requests.{GPU}"
+    selector = st.sampled_from(
+        [
+            LabelSelector(),
+            LabelSelector({"app": "w0"}),
+            LabelSelector(expressions=(LabelRequirement("app", "Odd"),)),
+        ]
+    )
+    return {
+        "namespaces": some(
+            lambda _: NamespaceRow("team", annotations=draw(mostly({}, {DO_NOT_DISRUPT: "true"})))
+        ),
+        "quotas": some(
+            lambda _: Quota(
+                "team",
+                "quota",
+                hard={key: draw(st.integers(0, 30)), "pods": 100},
+                used=draw(mostly({key: draw(st.integers(0, 20)), "pods": 3}, {})),
+                unreadable=draw(mostly((), ("requests.cpu",))),
+            )
+        ),
+        "limit_ranges": some(
+            lambda _: LimitRangeRow(
+                "team",
+                "range",
+                limits=(
+                    Limit(
+                        draw(mostly("Container", "Pod", "PersistentVolumeClaim")),
+                        maximum=draw(mostly({}, {GPU: 4}, {"cpu": 10})),
+                        minimum=draw(mostly({}, {GPU: 2})),
+                    ),
+                ),
+                unreadable=draw(mostly((), ("max",))),
+            )
+        ),
+        "budgets": some(
+            lambda n: Budget(
+                "team",
+                f"budget-{n}",
+                draw(selector),
+                minimum=draw(amount),
+                unavailable=draw(amount),
+                allowed=draw(st.integers(-1, 3)),
+                expected_pods=draw(st.integers(0, 5)),
+                observed=draw(mostly(True, False)),
+            )
+        ),
+        "autoscalers": some(lambda _: Autoscaler("team", "hpa", "Deployment", "w0", 1, 5)),
+        "access": some(
+            lambda _: KindAccess(
+                draw(st.sampled_from(["PodDisruptionBudget", "ResourceQuota", "Lease"])),
+                draw(st.sampled_from(["available", "absent", "forbidden", "timeout"])),
+            )
+        ),
+        "acts": some(
+            lambda _: PastAct(
+                WorkloadRef("apps", "Deployment", "team", "w0"),
+                NOW_MS - draw(st.sampled_from([-HOUR_MS, 0, 2 * HOUR_MS, 2 * DAY_MS])),
+                draw(st.sampled_from([-1000, 0, 1000, 4000])),
+                draw(st.booleans()),
+            )
+        ),
+    }
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, wild: bool = True, at_most: int = 4) -> Snapshot:
+    """A cluster of up to `at_most` workloads."""
+    count = draw(st.integers(1, at_most))
+    found = [draw(specs(name=f"w{n}", wild=wild and draw(st.booleans()))) for n in range(count)]
+    if not wild:
+        return cluster(*found)
+    found = [spec.but(namespace="team") if draw(st.booleans()) else spec for spec in found]
+    changes = draw(
+        mostly(
+            {},
+            {"unschedulable": True},
+            {"taints": (Taint("gpu", "", "NoSchedule"),)},
+            {"labels": {"nvidia.com/gpu.product": "A100-SHARED"}},
+            {"allocatable": {}},
+        )
+    )
+    return cluster(
+        *found,
+        nodes=(node(gpus=draw(st.integers(0, 64)), **changes), node("node-2", gpus=8)),
+        sources=(
+            Source("dcgm", "engine", draw(mostly(15_000, 0, -1, HOUR_MS)), interval_measured=True),
+            Source("seed", "gpu util", 15_000, interval_measured=False, queries=("up",)),
+        ),
+        telemetry=draw(
+            mostly(
+                {},
+                {"fault": "refused"},
+                {"warnings": ("partial response",)},
+                {"store_ms": -1},
+                {"skew_ms": -HOUR_MS},
+                {"window_ms": 0},
+                {"lag_ms": -5},
+                {"unowned": (UnownedDevice("gpu-x", "node-1", 9_000), UnownedDevice("gpu-y", "", 9_000))},
+                {"dropped": {"NaN": 3}, "ghosts": 2},
+            )
+        ),
+        **draw(limits()),
+    )
+
+
+def policies(*, wild: bool = True) -> st.SearchStrategy[Policy]:
+    """Valid policies: with wide budgets, or with any numbers at all."""
+    share = st.sampled_from([0.0, 0.02, 0.3, 0.5, 0.95, 1.0])
+    wide = {
+        "inFlight": 1000,
+        "fleetPerHour": 1.0,
+        "fleetPerDay": 1.0,
+        "namespaceShare": 1.0,
+        "podsPerWorkload": 1.0,
+    }
+    calm = {
+        "need": {"confidenceUnit": mostly("1d", "1h"), "targetUtilization": mostly(0.7, 0.5, 1.0)},
+        "methods": {"allowZeroReplicas": st.booleans()},
+        "modes": {"default": st.sampled_from(["observe", "recommend", "apply", "apply"])},
+    }
+    if not wild:
+        sections = {name: st.fixed_dictionaries({}, optional=fields) for name, fields in calm.items()}
+        return st.fixed_dictionaries({**sections, "budgets": st.just(wide)}).map(policy_from_dict)
+    extremes: dict[str, dict[str, Any]] = {
+        "resources": {
+            "steps": st.sampled_from([[], [1], [2, 4], [10**9]]),
+            "podSelector": st.sampled_from(["", "gpu=true", "!gpu"]),
+            "namespaces": st.sampled_from([[], ["team"], ["nowhere"]]),
+            "boards": st.sampled_from([[GPU], [GPU, "gpuconfig.com/gpu"], []]),
+        },
+        "evidence": {
+            "minCoverage": share,
+            "maxLag": st.sampled_from(["0", "5m", "100d"]),
+            "lowWatermark": share,
+            "saturation": share,
+            "fleetCoverage": share,
+        },
+        "need": {
+            "targetUtilization": st.sampled_from([0.01, 0.7, 1.0]),
+            "memoryTarget": st.sampled_from([0.01, 0.9, 1.0]),
+            "margin": st.sampled_from([0.0, 10.0]),
+            "confidenceUnit": st.sampled_from(["1ms", "1d", "99999d"]),
+            "minConfidence": st.sampled_from([0.0, 1.0, 1e300]),
+        },
+        "methods": {
+            "rightSize": st.booleans(),
+            "idle": st.booleans(),
+            "allowZeroReplicas": st.booleans(),
+            "savingsFloor": st.sampled_from([0.0, 0.25, 1e300]),
+            "restartFactor": st.sampled_from([0, 3, 1000]),
+        },
+        "guards": {
+            "priorityFloor": st.sampled_from([None, 0, 100]),
+            "cooldown": st.sampled_from(["0", "1h", "999d"]),
+        },
+        "budgets": {
+            "inFlight": st.sampled_from([0, 1, 1000]),
+            "fleetPerHour": share,
+            "fleetPerDay": share,
+            "namespaceShare": share,
+            "podsPerWorkload": share,
+        },
+        "modes": {"default": st.sampled_from(["observe", "recommend", "apply"])},
+    }
+    anything = st.fixed_dictionaries({n: st.fixed_dictionaries({}, optional=f) for n, f in extremes.items()})
+    return st.one_of(policies(wild=False), anything.map(policy_from_dict))
+
+
+def with_columns(snapshot: Snapshot, **columns: Any) -> Snapshot:
+    """The snapshot with these columns of the holder table replaced."""
+    return msgspec.structs.replace(snapshot, holders=msgspec.structs.replace(snapshot.holders, **columns))
+
+
+def rows_of(snapshot: Snapshot, pods: set[int]) -> list[int]:
+    """The holder rows of these pods."""
+    return [row for row, pod in enumerate(snapshot.holders.pod.tolist()) if pod in pods]
+
+
+def pods_of(snapshot: Snapshot, ref: WorkloadRef) -> set[int]:
+    """The indices of a workload's pods."""
+    return {n for n, pod in enumerate(snapshot.pods) if snapshot.workloads[pod.workload].ref == ref}
+
+
+def only_rows(snapshot: Snapshot, keep: list[int]) -> Snapshot:
+    """The snapshot with these holder rows, in this order."""
+    table = snapshot.holders
+    return msgspec.structs.replace(
+        snapshot,
+        holders=HolderTable(
+            device=tuple(table.device[row] for row in keep),
+            container=tuple(table.container[row] for row in keep),
+            **{name: getattr(table, name)[keep] for name in COLUMNS},
+        ),
+    )
+
+
+def degrade(snapshot: Snapshot, rows: list[int], how: str) -> Snapshot:
+    """The snapshot with one quality of the evidence lost for these rows."""
+    table = snapshot.holders
+    if how == "absent":
+        return only_rows(snapshot, [row for row in range(len(table)) if row not in rows])
+    column, value = _LOSSES[how]
+    values = getattr(table, column).astype(np.int64)
+    values[rows] = values[rows] | value if column == "flags" else value
+    return with_columns(snapshot, **{column: values})
+
+
+_LOSSES: dict[str, tuple[str, int]] = {
+    "too few samples": ("samples", int(0.9 * WINDOW_MS / 15_000)),
+    "no sample": ("samples", 0),
+    "too old": ("last_ms", NOW_MS - HOUR_MS),
+    "from the future": ("last_ms", NOW_MS + HOUR_MS),
+    "shared": ("flags", 1),
+    "contradictory": ("flags", 2),
+    "not a number": ("flags", 4),
+    "mean missing": ("mean", 65_535),
+    "peak missing": ("peak", 65_535),
+    "percentile missing": ("history_p95", 65_535),
+    "history peak missing": ("history_peak", 65_535),
+}
+LOSSES = ("absent", *_LOSSES)
+
+
+def shuffled(snapshot: Snapshot, seed: Any) -> Snapshot:
+    """The same cluster with every table in another order; `seed` is a `random.Random`."""
+    pods = _order(len(snapshot.pods), seed)
+    workloads = _order(len(snapshot.workloads), seed)
+    rows = _order(len(snapshot.holders), seed)
+    pod_at = {old: new for new, old in enumerate(pods)}
+    workload_at = {old: new for new, old in enumerate(workloads)}
+    mixed = only_rows(snapshot, rows)
+    mixed = with_columns(
+        mixed, pod=np.array([pod_at[pod] for pod in mixed.holders.pod.tolist()], dtype=np.int64)
+    )
+    tables = ("nodes", "namespaces", "quotas", "limit_ranges", "budgets", "autoscalers", "access", "acts")
+    return msgspec.structs.replace(
+        mixed,
+        pods=tuple(
+            msgspec.structs.replace(snapshot.pods[old], workload=workload_at[snapshot.pods[old].workload])
+            for old in pods
+        ),
+        workloads=tuple(snapshot.workloads[old] for old in workloads),
+        telemetry=msgspec.structs.replace(
+            snapshot.telemetry,
+            unowned=tuple(seed.sample(snapshot.telemetry.unowned, len(snapshot.telemetry.unowned))),
+        ),
+        **{
+            name: tuple(seed.sample(getattr(snapshot, name), len(getattr(snapshot, name)))) for name in tables
+        },
+    )
+
+
+def _order(count: int, seed: Any) -> list[int]:
+    return list(seed.sample(range(count), count))
+
+
+def carry_out(snapshot: Snapshot, plan: Plan, *, at_ms: int = NOW_MS) -> Snapshot:
+    """The cluster once every action is done: the load is divided over what is left, and clipped at one board."""
+    for action in plan.actions:
+        snapshot = _carried_out(snapshot, action)
+        act = PastAct(action.target, at_ms, action.saved_milli_boards)
+        snapshot = msgspec.structs.replace(snapshot, acts=(*snapshot.acts, act))
+    return snapshot
+
+
+def _carried_out(snapshot: Snapshot, action: Action) -> Snapshot:
+    (index,) = [n for n, w in enumerate(snapshot.workloads) if w.uid == action.uid]
+    pods = sorted(pods_of(snapshot, action.target), key=lambda n: snapshot.pods[n].name)
+    if action.lever == "template":
+        for pod in pods:
+            snapshot = _redivided(snapshot, rows_of(snapshot, {pod}), action.after)
+        return _retemplated(snapshot, index, pods, action)
+    rows = rows_of(snapshot, set(pods))
+    gone = set(pods[action.after :])
+    keep = len([row for row in rows if snapshot.holders.pod[row] not in gone])
+    ordered = sorted(rows, key=lambda row: (snapshot.holders.pod[row] in gone, row))
+    return _rescaled(_redivided(snapshot, ordered, keep), index, gone, action.after)
+
+
+def _redivided(snapshot: Snapshot, rows: list[int], keep: int) -> Snapshot:
+    """The use of these rows, put on the first `keep` of them."""
+    table = snapshot.holders
+    columns = {}
+    for name in ("mean", "peak", "history_p95", "history_peak"):
+        values = getattr(table, name).astype(np.int64)
+        values[rows[:keep]] = min(10_000, -(-int(values[rows].sum()) // keep)) if keep else 0
+        columns[name] = values
+    gone = set(rows[keep:])
+    return only_rows(with_columns(snapshot, **columns), [row for row in range(len(table)) if row not in gone])
+
+
+def _retemplated(snapshot: Snapshot, index: int, pods: list[int], action: Action) -> Snapshot:
+    old = snapshot.shapes[snapshot.workloads[index].template]
+    amount = {action.resource: action.after}
+    containers = tuple(
+        msgspec.structs.replace(c, requests={**c.requests, **amount}, limits={**c.limits, **amount})
+        if c.name == action.container
+        else c
+        for c in old.containers
+    )
+    new: PodShape = msgspec.structs.replace(old, containers=containers, demand={**old.demand, **amount})
+    shapes, at = (*snapshot.shapes, new), len(snapshot.shapes)
+    return msgspec.structs.replace(
+        snapshot,
+        shapes=shapes,
+        pods=tuple(
+            msgspec.structs.replace(pod, shape=at) if n in pods else pod
+            for n, pod in enumerate(snapshot.pods)
+        ),
+        workloads=tuple(
+            msgspec.structs.replace(w, template=at) if n == index else w
+            for n, w in enumerate(snapshot.workloads)
+        ),
+    )
+
+
+def _rescaled(snapshot: Snapshot, index: int, gone: set[int], after: int) -> Snapshot:
+    left = [n for n in range(len(snapshot.pods)) if n not in gone]
+    at = {old: new for new, old in enumerate(left)}
+    rollout = msgspec.structs.replace(
+        snapshot.workloads[index].rollout, updated=after, ready=after, available=after, total=after
+    )
+    workload = msgspec.structs.replace(snapshot.workloads[index], replicas=after, rollout=rollout)
+    moved = np.array([at[pod] for pod in snapshot.holders.pod.tolist()], dtype=np.int64)
+    return msgspec.structs.replace(
+        with_columns(snapshot, pod=moved),
+        pods=tuple(snapshot.pods[n] for n in left),
+        workloads=tuple(workload if n == index else w for n, w in enumerate(snapshot.workloads)),
+    )
+
+
+@st.composite
+def bounded_worlds(draw: st.DrawFn) -> Snapshot:
+    """Clean evidence under every kind of limit, so that it is the limits that decide."""
+    count = draw(st.integers(1, 4))
+    found = [
+        draw(specs(name=f"w{n}", wild=False)).but(
+            namespace="team",
+            shape={"priority": draw(mostly(0, 50, 2_000_000_000))},
+            node=draw(mostly("node-1", "node-2")),
+            rollout={
+                "max_surge": draw(st.sampled_from(["0", "1", "25%", "100%"])),
+                "max_unavailable": draw(st.sampled_from(["0", "25%", "1", "100%"])),
+                "recreate": draw(mostly(False, True)),
+            },
+        )
+        for n in range(count)
+    ]
+    labels = draw(mostly({}, {}, {"unschedulable": True}))
+    nodes = (node(gpus=draw(st.integers(30, 100)), **labels), node("node-2", gpus=draw(st.integers(30, 100))))
+    return cluster(*found, nodes=nodes, **draw(limits()))
