@@ -2,10 +2,7 @@
 
 import asyncio
 import contextlib
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from kubernetes_asyncio import client, watch
@@ -15,7 +12,9 @@ from autoscaler.kube.kinds import POD
 from autoscaler.model.policy import Resources
 from autoscaler.observe.pods import PodStore
 from autoscaler.observe.shapes import ShapeTable
+from autoscaler.service.garbage import GarbagePolicy
 from benchmarks.bars import Result
+from benchmarks.servers import server_process
 
 EVENTS = 200_000
 CLIENT_EVENTS = 2_000
@@ -26,7 +25,7 @@ CLIENT_BAR = 25.0
 def run(scale: float) -> Result:
     """Events per second of processor time of the reading process."""
     events = max(20_000, round(EVENTS * scale))
-    with _server() as url:
+    with server_process("watch_server") as url, GarbagePolicy().in_force():
         ours = asyncio.run(_ours(url, events))
         theirs = asyncio.run(_theirs(url, max(500, round(CLIENT_EVENTS * scale))))
     return Result(
@@ -41,18 +40,6 @@ def run(scale: float) -> Result:
             "faster_than_client": round(ours / theirs, 1),
         },
     )
-
-
-@contextlib.contextmanager
-def _server() -> Iterator[str]:
-    command = [sys.executable, "-m", "benchmarks.watch_server"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        if process.stdout is None or process.stdin is None:
-            raise RuntimeError("the server has no pipes")
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
 
 
 async def _ours(url: str, events: int) -> float:

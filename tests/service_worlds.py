@@ -35,6 +35,10 @@ class ScriptedApi:
     token: str = TOKEN
     ahead_s: float = 0.0
     """How far its clock is ahead."""
+    page_size: int = 0
+    """When set, lists come in pages of this size."""
+    expire_next_token: bool = False
+    """The next continue token that is used has expired."""
     objects: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     writes: list[str] = field(default_factory=list)
     """Every request that is no read (access reviews aside)."""
@@ -98,12 +102,17 @@ class ScriptedApi:
             return _status(403, "Forbidden", f"{KINDS[name].plural} is forbidden: User cannot list resource")
         if request.query.get("watch") == "true":
             return await self._stream(request, name)
-        listed = {
-            "kind": f"{name}List",
-            "metadata": {"resourceVersion": "10"},
-            "items": self.objects.get(name, []),
-        }
-        return web.json_response(listed)
+        items, token = self.objects.get(name, []), request.query.get("continue", "")
+        if token and self.expire_next_token:
+            self.expire_next_token = False
+            return _status(410, "Expired", "The provided continue parameter is too old")
+        start, size = int(token or 0), self.page_size or len(items)
+        meta: dict[str, Any] = {"resourceVersion": "10"}
+        if start + size < len(items):
+            meta["continue"] = str(start + size)
+        return web.json_response(
+            {"kind": f"{name}List", "metadata": meta, "items": items[start : start + size]}
+        )
 
     async def _stream(self, request: web.Request, name: str) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Date": self.date(), "Content-Type": "application/json"})

@@ -86,7 +86,7 @@ def _primary_rows(world: World, rows: tuple[int, ...], held: int) -> tuple[int, 
 
     def rank(item: tuple[int, list[int]]) -> tuple[bool, bool, int, int]:
         source, found = item
-        pod_scope = bool(int(world.snapshot.holders.flags[found[0]]) & POD_SCOPE)
+        pod_scope = _flagged(world, found, POD_SCOPE) > 0
         return (len(found) != held, pod_scope, -len(found), source)
 
     return tuple(min(by_source.items(), key=rank)[1])

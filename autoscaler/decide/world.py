@@ -111,11 +111,15 @@ class World:
 
     @cached_property
     def holder_rows(self) -> dict[int, tuple[int, ...]]:
-        """Rows of the holder table by pod index."""
+        """Rows of the holder table by pod index, in the order of their devices."""
+        table = self.snapshot.holders
         rows: dict[int, list[int]] = {}
-        for row, pod in enumerate(self.snapshot.holders.pod.tolist()):
+        for row, pod in enumerate(table.pod.tolist()):
             rows.setdefault(pod, []).append(row)
-        return {pod: tuple(found) for pod, found in rows.items()}
+        return {
+            pod: tuple(sorted(found, key=lambda row: (table.device[row], table.container[row])))
+            for pod, found in rows.items()
+        }
 
     @cached_property
     def crowded(self) -> frozenset[tuple[str, str]]:

@@ -124,8 +124,8 @@ class Need(Section, frozen=True):
     ] = 0.15
     history_window: Annotated[
         Duration,
-        Meta(description="history that percentiles and peaks are taken over; one day holds a daily peak"),
-    ] = Duration(DAY_MS)
+        Meta(description="history that percentiles and peaks are taken over; a week holds weekends; lower it for a store that is slow"),
+    ] = Duration(7 * DAY_MS)
     confidence_unit: Annotated[
         Duration,
         Meta(description="history that counts as confidence 1; a day, since most load has a daily shape"),

@@ -6,6 +6,7 @@ decimal (n, u, m, k..E) or exponent suffix.
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 _PATTERN: Final = re.compile(
@@ -52,6 +53,7 @@ def parse_quantity(text: str) -> Fraction:
     return Fraction(number) * _SCALE[suffix]
 
 
+@lru_cache(maxsize=4096)  # a cluster writes few distinct quantities, many times each
 def resource_amount(resource: str, text: str) -> int:
     """The amount of a resource in our units: milli-cores for `cpu`, whole units (bytes, boards) for all else.
 

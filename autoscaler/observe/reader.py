@@ -39,10 +39,9 @@ from autoscaler.observe.series import (
     largest,
 )
 
-HISTORY_REFRESH_MS: Final = 5 * 60_000
-"""A day's percentiles hardly move in five minutes, and cost the store most of the samples that it reads for us."""
-_HISTORY_SHARE: Final = 20
-"""But short histories (demos, tests) are refreshed after a twentieth of their length."""
+_HISTORY_SHARE: Final = 168
+"""History is read again after this part of its length (an hour for a week), but always within one evidence window: what
+happened since is in the window, so no peak falls between the two."""
 
 _NUMBERS: Final = ("best", "pace")
 """Single numbers of a whole source: without labels, so without a position among its series."""
@@ -186,11 +185,11 @@ class SeriesReader:
         self._kept[profile.name] = kept
         asked = board_queries(profile, window_ms=cycle.spans.window_ms)
         boards = await self._ask_all(asked, kept.positions, cycle)
-        return self._build(profile, kept, live, boards, asked, cycle)
+        return await asyncio.to_thread(self._build, profile, kept, live, boards, asked, cycle)
 
     def _is_old(self, kept: _Kept, cycle: _Cycle) -> bool:
         age_ms = cycle.at_ms - kept.read_ms
-        limit_ms = min(HISTORY_REFRESH_MS, cycle.spans.history_ms // _HISTORY_SHARE)
+        limit_ms = min(cycle.spans.window_ms, cycle.spans.history_ms // _HISTORY_SHARE)
         return kept.spans != cycle.spans or not 0 <= age_ms < limit_ms
 
     async def _ask_all(

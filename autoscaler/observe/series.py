@@ -143,6 +143,7 @@ class Positions:
         self._by_identity: dict[Identity, int] = {}
         self._identities: list[Identity] = []
         self._nodes: list[frozenset[str]] = []
+        self._node_sets: dict[tuple[str, ...], frozenset[str]] = {}
         self._targets: set[str] = set()
 
     def __len__(self) -> int:
@@ -181,13 +182,16 @@ class Positions:
     def _place(self, text: bytes) -> int:
         labels = (*msgspec.structs.astuple(self._decoder.decode(text)), "")
         identity = self._identity(labels)
-        nodes = frozenset([labels[i] for i in self._node_columns if labels[i]])
+        names = tuple([labels[i] for i in self._node_columns])
+        nodes = self._node_sets.get(names)
+        if nodes is None:
+            nodes = self._node_sets[names] = frozenset(filter(None, names))
         position = self._by_identity.get(identity)
         if position is None:
             position = self._by_identity[identity] = len(self._identities)
             self._identities.append(identity)
             self._nodes.append(nodes)
-        else:
+        elif self._nodes[position] is not nodes:
             self._nodes[position] |= nodes
         return position
 

@@ -47,7 +47,9 @@ class ShapeTable:
         key = _encoder.encode(
             (
                 [c.resources for c in spec.containers or ()],
-                [(c.resources, c.restart_policy) for c in spec.init_containers or ()],
+                [(c.resources, c.restart_policy) for c in spec.init_containers]
+                if spec.init_containers
+                else None,
                 spec.overhead,
             )
         )

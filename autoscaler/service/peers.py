@@ -25,7 +25,7 @@ from autoscaler.service.settings import Settings
 from autoscaler.service.telemetry import Metrics
 
 _RESOURCES: Final = {kind.path: kind.plural for kind in KINDS.values()}
-_FUNCTION: Final = re.compile(r"(\w+_over_time|timestamp|time|count)\b")
+_FUNCTION: Final = re.compile(r"\b(\w+_over_time|timestamp|time|count)\b")
 
 
 def require_live(settings: Settings) -> None:
@@ -106,7 +106,7 @@ class CountedPrometheus(PrometheusClient):
 
 
 def query_name(promql: str) -> str:
-    """The innermost-first function word of a query, as its short name."""
+    """The first function word of a query; few of them exist, whatever metrics the profiles name."""
     found = _FUNCTION.search(promql)
     return found.group(1) if found else "other"
 

@@ -122,13 +122,14 @@ def refusal_table(plan: Plan, *, wide: bool = False) -> Table:
     _columns(table, ("REASON", 12), ("NO.", 3), ("WORKLOADS", 18), ("MEANING", 20), ("REMEDY", 20))
     for reason, members in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         shown = members if wide else members[:_NAMES_SHOWN]
-        names = ", ".join(str(row.workload) for row in shown)
-        more = len(members) - len(shown)
+        names = [cell(row.workload) for row in shown]
+        if more := len(members) - len(shown):
+            names.append(Text(f"and {more} more"))
         remedies = list(dict.fromkeys(filter(None, (remedy(row) for row in members))))
         table.add_row(
             cell(reason, "bold"),
             cell(len(members)),
-            cell(f"{names} and {more} more" if more else names),
+            Text(", " if wide else "\n").join(names),
             cell(CATALOGUE[reason].meaning),
             cell("; ".join(remedies if wide else remedies[:1]) or figures.UNKNOWN),
         )

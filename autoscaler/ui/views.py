@@ -88,7 +88,7 @@ def draw(renderable: RenderableType, *, wide: bool = False, screen: Screen | Non
         legacy_windows=False,
     )
     console.print(renderable)
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).rstrip("\n") + "\n"
 
 
 def _explained(row: ExplainRow) -> Group:

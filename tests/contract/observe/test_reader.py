@@ -118,14 +118,14 @@ async def test_history_is_asked_for_again_only_when_it_is_old() -> None:
     store = Store(ENGINE)
     history = Counter()
     async with reading_from(store) as reader:
-        for now_s in (0, 60, 299, 301):
+        for now_s in (0, 60, 514, 515):
             store.now_s = 1_800_000_000 + now_s
             store.asked.clear()
             reading = await reader.read(SPANS, api_now_ms=unknown)
             history[now_s] = sum("[86400000ms" in query for query, _ in store.asked)
             assert reading.profiles[0].signals[0].history.count.values.tolist() == [120.0]
 
-    assert history == {0: 5, 60: 0, 299: 0, 301: 5}
+    assert history == {0: 5, 60: 0, 514: 0, 515: 5}
 
 
 async def test_a_pod_that_is_new_since_the_last_history_has_none_yet() -> None:

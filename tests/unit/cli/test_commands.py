@@ -23,7 +23,7 @@ SNAPSHOT = cluster(
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     for name in list(os.environ):
-        if name.startswith("AUTOSCALER_"):
+        if name.startswith("AUTOSCALER_") or name == "COLUMNS":
             monkeypatch.delenv(name)
     path = tmp_path / "cluster.json.gz"
     path.write_bytes(encode_snapshot(SNAPSHOT))

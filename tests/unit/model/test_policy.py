@@ -46,7 +46,7 @@ def test_a_policy_reads_back_equal(policy: Policy) -> None:
         ),
         ({"evidence": {"window": "5"}}, "not a duration (use e.g. 30s, 10m, 1h30m, 2d): '5'"),
         ({"evidence": {"window": "0"}}, "evidence.window must be over 0s"),
-        ({"evidence": {"window": "2d"}}, "need.historyWindow must not be shorter than evidence.window"),
+        ({"evidence": {"window": "8d"}}, "need.historyWindow must not be shorter than evidence.window"),
         ({"evidence": {"window": "1h"}}, "methods.idleFloor must not be shorter than evidence.window"),
         ({"evidence": {"idleCeiling": 0.5}}, "evidence.idleCeiling must not exceed evidence.activeFloor"),
         ({"evidence": {"minCoverage": 7}}, "<= 1.0 - at `$.evidence.minCoverage`"),

@@ -46,7 +46,7 @@ def test_a_file_states_only_what_differs() -> None:
         (f"{HEAD}evidence: 5\n", "`object`, got `int` - at `$.evidence`"),
         (f"{HEAD}evidence:\n  window: 5m\n  window: 6m\n", "key 'window' is repeated"),
         (f"{HEAD}modes:\n  default: destroy\n", "Invalid enum value 'destroy'"),
-        (f"{HEAD}evidence:\n  window: 2d\n", "need.historyWindow must not be shorter"),
+        (f"{HEAD}evidence:\n  window: 8d\n", "need.historyWindow must not be shorter"),
         (f"{HEAD}? [a]\n: 1\n", "is not text"),
         (f"{HEAD}evidence: !!python/object/apply:os.system [ls]\n", "not YAML"),
     ],
@@ -77,7 +77,7 @@ def test_a_conflict_between_file_and_environment_names_both(tmp_path: Path) -> N
     with pytest.raises(
         ConfigError, match=r"policy.yaml with the environment's overrides: need.historyWindow"
     ):
-        load_policy(path, {"evidence": {"window": Duration(10 * 86_400_000)}})
+        load_policy(path, {"evidence": {"window": Duration(300 * 86_400_000)}})
 
 
 def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:

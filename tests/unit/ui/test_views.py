@@ -123,10 +123,11 @@ def test_refusals_are_grouped_by_reason_with_meaning_and_remedy() -> None:
     text = plan_view(plan(*rows), screen=Screen(columns=500))
 
     groups = text.split("LEFT ALONE")[1].splitlines()
-    assert "EvidenceAbsent  5" in groups[3]
-    assert "app-0, ml-workloads/app-1, ml-workloads/app-2 and 2 more" in groups[3]
+    assert "EvidenceAbsent  5    ml-workloads/app-0" in groups[3]
     assert "unknown is not idle" in groups[3]
-    assert "set the annotation" in groups[4]
+    assert [line.split()[0] for line in groups[4:6]] == ["ml-workloads/app-1", "ml-workloads/app-2"]
+    assert groups[6].strip() == "and 2 more"
+    assert "set the annotation" in groups[7]
 
 
 def test_a_missing_figure_is_a_dash_and_never_a_zero() -> None:

@@ -1,0 +1,90 @@
+import pytest
+from build import NOW_MS, Spec, boards, cluster, judge, node, policy, rescale, resize
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.decide.guards.budgets import at_least_one, guard_budgets, step_limit
+from autoscaler.decide.tally import Tally
+from autoscaler.model.cluster import PastAct, WorkloadRef
+from autoscaler.model.policy import policy_from_dict
+
+ELSEWHERE = WorkloadRef("apps", "Deployment", "lab", "other")
+HERE = WorkloadRef("apps", "Deployment", "team", "other")
+
+
+def rule(saved: int, *acts: PastAct, fleet: int = 100, **budgets: object) -> str | None:
+    rules = policy_from_dict({"budgets": budgets})
+    snapshot = cluster(Spec(seen=(boards(0.0),) * 20), nodes=(node(gpus=fleet),), acts=acts)
+    world, judged = judge(snapshot, rules)
+    return guard_budgets(world, judged, rescale(20, 20 - saved), Tally.of(world)).reason
+
+
+@pytest.mark.parametrize(
+    ("share", "boards", "allowed"),
+    [(0.02, 100, 2), (0.02, 99, 1), (0.02, 0, 1), (0.0, 1000, 1), (1.0, 7, 7), (0.29, 100, 29), (0.1, 30, 3)],
+)
+def test_a_share_rounds_down_and_is_never_under_one(share: float, boards: int, allowed: int) -> None:
+    assert allowed == at_least_one(share, boards)
+
+
+@pytest.mark.parametrize(
+    ("saved", "acts", "budgets", "reason"),
+    [
+        (2, (), {"namespaceShare": 1.0}, None),
+        (3, (), {"namespaceShare": 1.0}, "BudgetSpent"),
+        (1, (), {}, None),
+        (2, (), {}, "BudgetSpent"),
+        (2, (PastAct(ELSEWHERE, NOW_MS, 1000),), {"namespaceShare": 1.0}, "BudgetSpent"),
+        (2, (PastAct(HERE, NOW_MS - 3_600_000, 1000),), {"namespaceShare": 1.0}, None),
+        (2, (PastAct(HERE, NOW_MS - 3_600_000, 9000),), {"namespaceShare": 1.0}, "BudgetSpent"),
+        (1, (PastAct(HERE, NOW_MS, 1000),), {"fleetPerHour": 0.1, "namespaceShare": 0.1}, "BudgetSpent"),
+        (1, (PastAct(ELSEWHERE, NOW_MS, 1000),), {"fleetPerHour": 0.1, "namespaceShare": 0.1}, None),
+        (1, (PastAct(ELSEWHERE, 0, 0, verified=False),) * 2, {}, None),
+        (1, (PastAct(ELSEWHERE, 0, 0, verified=False),) * 3, {}, "BudgetSpent"),
+        (1, (), {"inFlight": 0}, "BudgetSpent"),
+    ],
+)
+def test_a_change_fits_every_budget_or_is_refused(
+    saved: int, acts: tuple[PastAct, ...], budgets: dict[str, object], reason: str | None
+) -> None:
+    assert reason == rule(saved, *acts, **budgets)
+
+
+@pytest.mark.parametrize(
+    ("rollout", "replicas", "reason"),
+    [
+        ({}, 4, None),
+        ({}, 8, "BudgetSpent"),
+        ({"max_unavailable": "1"}, 8, None),
+        ({"max_unavailable": "2"}, 20, None),
+        ({"max_unavailable": "3"}, 20, "BudgetSpent"),
+        ({"recreate": True}, 1, None),
+        ({"recreate": True}, 2, "BudgetSpent"),
+    ],
+)
+def test_a_rollout_takes_no_more_pods_at_once_than_the_workload_s_share(
+    rollout: dict[str, object], replicas: int, reason: str | None
+) -> None:
+    spec = Spec(gpus=2, seen=(boards(0.5, 0.0),) * replicas, rollout=rollout)
+    world, judged = judge(cluster(spec))
+
+    assert reason == guard_budgets(world, judged, resize(2, 1, replicas=replicas), Tally.of(world)).reason
+
+
+@given(st.integers(0, 20), st.integers(0, 9), st.sampled_from([0.0, 0.02, 0.5, 1.0]))
+def test_more_spent_or_a_smaller_share_never_allows_more(saved: int, spent: int, share: float) -> None:
+    fresh = rule(saved, fleetPerHour=share, namespaceShare=1.0)
+    after = rule(saved, PastAct(ELSEWHERE, NOW_MS, spent * 1000), fleetPerHour=share / 2, namespaceShare=1.0)
+
+    assert fresh is None or after is not None
+
+
+@pytest.mark.parametrize(
+    ("replicas", "share", "at_once"), [(1, 0.1, 1), (10, 0.1, 1), (29, 0.1, 2), (30, 0.1, 3), (5, 1.0, 5)]
+)
+def test_a_workload_loses_its_share_of_replicas_at_once_or_one(
+    replicas: int, share: float, at_once: int
+) -> None:
+    world, _ = judge(cluster(Spec()), policy(budgets={"podsPerWorkload": share}))
+
+    assert at_once == step_limit(world, replicas)

@@ -1,0 +1,93 @@
+import pytest
+from build import Spec, boards, cluster, judge, policy, rescale, resize
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.decide.guards.ownership import guard_field_owner, guard_kueue
+from autoscaler.decide.proposal import Proposal, Ruling
+from autoscaler.decide.tally import Tally
+from autoscaler.model.cluster import Autoscaler, FieldOwner
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+def ask(
+    change: Proposal, *owners: FieldOwner, autoscalers: tuple[Autoscaler, ...] = (), **sections: object
+) -> Ruling:
+    spec = Spec(gpus=2, seen=(boards(0.5, 0.0),) * 2, workload={"field_owners": owners})
+    world, judged = judge(cluster(spec, autoscalers=autoscalers), policy(**sections))  # type: ignore[arg-type]
+    return guard_field_owner(world, judged, change, Tally.of(world))
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        (Spec(), None),
+        (Spec(labels={QUEUE: "team-queue"}), "Kueue"),
+        (Spec(annotations={QUEUE: "team-queue"}), "Kueue"),
+        (Spec(labels={QUEUE: ""}), None),
+        (Spec(pod={"labels": {"kueue.x-k8s.io/managed": "true"}}), "Kueue"),
+        (Spec(pod={"labels": {"kueue.x-k8s.io/pod-group-name": "g"}}), "Kueue"),
+        (Spec(pod={"annotations": {QUEUE: "team-queue"}}), "Kueue"),
+    ],
+)
+def test_what_kueue_manages_is_kueue_s(spec: Spec, reason: str | None) -> None:
+    assert reason == guard_kueue(*judge(cluster(spec))).reason
+
+
+@pytest.mark.parametrize(
+    ("target", "scale", "template"),
+    [
+        (("team", "Deployment", "web"), "OtherOwner", None),
+        (("lab", "Deployment", "web"), None, None),
+        (("team", "StatefulSet", "web"), None, None),
+        (("team", "Deployment", "other"), None, None),
+    ],
+)
+def test_an_autoscaler_owns_the_replicas_of_its_target(
+    target: tuple[str, str, str], scale: str | None, template: str | None
+) -> None:
+    namespace, kind, name = target
+    hpa = (Autoscaler(namespace, "hpa", kind, name, 1, 9),)
+
+    assert scale == ask(rescale(2, 1), autoscalers=hpa).reason
+    assert template == ask(resize(2, 1), autoscalers=hpa).reason
+
+
+def test_the_remedy_names_the_autoscaler_s_bounds() -> None:
+    found = ask(rescale(2, 1), autoscalers=(Autoscaler("team", "hpa", "Deployment", "web", 2, 9),))
+
+    assert found.remedy == "change hpa's minReplicas (2) or maxReplicas (9)"
+
+
+@pytest.mark.parametrize(
+    ("manager", "scale", "template"),
+    [
+        ("argocd-controller", True, True),
+        ("flux", True, True),
+        ("keda-operator", True, True),
+        ("kubectl-client-side-apply", False, False),
+        ("helm", False, False),
+        ("Terraform", False, False),
+        ("gpu-autoscaler", False, False),
+    ],
+)
+def test_managers_on_the_list_own_what_they_wrote(manager: str, scale: bool, template: bool) -> None:
+    assert scale == (ask(rescale(2, 1), FieldOwner(manager, replicas=True)).reason == "OtherOwner")
+    assert template == (
+        ask(resize(2, 1), FieldOwner(manager, template_resources=True)).reason == "OtherOwner"
+    )
+    assert ask(resize(2, 1), FieldOwner(manager, replicas=True)).reason is None
+    assert ask(rescale(2, 1), FieldOwner(manager, template_resources=True)).reason is None
+
+
+@given(
+    st.lists(
+        st.builds(FieldOwner, st.sampled_from(["argocd-x", "kubectl", ""]), st.booleans(), st.booleans())
+    )
+)
+def test_one_more_owner_never_frees_a_field(owners: list[FieldOwner]) -> None:
+    for change in (rescale(2, 1), resize(2, 1)):
+        refused = ask(change, *owners).reason is not None
+        assert ask(change, *owners, FieldOwner("argocd-y", True, True)).reason
+        assert refused or ask(change, *owners[:-1]).reason is None
