@@ -38,14 +38,27 @@ def objects_of(kind: str, pods: int) -> Iterator[dict[str, Any]]:
     if kind == "Node":
         room = {"cpu": "512", "memory": "4Ti", "pods": "250", GPU: "64"}
         for number in range(-(-pods // PODS_PER_NODE)):
-            status = {"allocatable": room, "capacity": room, "conditions": [{"type": "Ready", "status": "True"}]}
-            yield {"metadata": _meta(f"node-{number}", labels={"gpu-type": "a100"}), "spec": {}, "status": status}
+            status = {
+                "allocatable": room,
+                "capacity": room,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            }
+            yield {
+                "metadata": _meta(f"node-{number}", labels={"gpu-type": "a100"}),
+                "spec": {},
+                "status": status,
+            }
     elif kind == "Namespace":
         yield from ({"metadata": _meta(f"team-{number}")} for number in range(NAMESPACES))
     elif kind == "ReplicaSet":
         for owner in owners:
             name, namespace = _owner_names(owner)
-            above = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": f"uid-{namespace}-{name}"}
+            above = {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": name,
+                "uid": f"uid-{namespace}-{name}",
+            }
             meta = _meta(f"{name}-7c9f8d6b5", namespace, ownerReferences=[{**above, "controller": True}])
             meta["uid"] = f"10000000-0000-4000-8000-{owner:012d}"
             yield {"metadata": meta, "spec": {"replicas": REPLICAS_PER_OWNER}}
@@ -58,14 +71,19 @@ def _deployment(owner: int) -> dict[str, Any]:
     name, namespace = _owner_names(owner)
     first = owner * REPLICAS_PER_OWNER
     pod = pod_document(first, gpus=gpus_of(first, gpu_share=GPU_SHARE))
-    status = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), REPLICAS_PER_OWNER)
+    status = dict.fromkeys(
+        ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), REPLICAS_PER_OWNER
+    )
     return {
         "metadata": _meta(name, namespace, generation=1),
         "spec": {
             "replicas": REPLICAS_PER_OWNER,
             "selector": {"matchLabels": {"app": name}},
             "template": {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]},
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
+            },
         },
         "status": {**status, "observedGeneration": 1},
     }
@@ -97,7 +115,10 @@ class ApiServer:
             web.get("/api", _fixed({"kind": "APIVersions", "versions": ["v1"]})),
             web.get("/apis", _fixed({"kind": "APIGroupList", "groups": _groups()})),
             web.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", _fixed(review)),
-            *[web.get(path, _fixed({"kind": "APIResourceList", "resources": found})) for path, found in _resources()],
+            *[
+                web.get(path, _fixed({"kind": "APIResourceList", "resources": found}))
+                for path, found in _resources()
+            ],
             *lists,
         ]
 
@@ -123,7 +144,9 @@ def _fixed(document: dict[str, Any]) -> Any:
 
 def _groups() -> list[dict[str, Any]]:
     versions = sorted({(kind.group, kind.version) for kind in KINDS.values() if kind.group})
-    return [{"name": group, "versions": [{"groupVersion": f"{group}/{version}"}]} for group, version in versions]
+    return [
+        {"name": group, "versions": [{"groupVersion": f"{group}/{version}"}]} for group, version in versions
+    ]
 
 
 def _resources() -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -145,7 +168,10 @@ class MetricsStore:
             for board in range(gpus_of(index, gpu_share=GPU_SHARE)):
                 meta = meta or pod_document(index, gpus=1)["metadata"]
                 owner = {"namespace": meta["namespace"], "pod": meta["name"], "container": "server"}
-                device = {"UUID": f"GPU-{index:08x}-{board:04x}", "hostname": f"node-{index // PODS_PER_NODE}"}
+                device = {
+                    "UUID": f"GPU-{index:08x}-{board:04x}",
+                    "hostname": f"node-{index // PODS_PER_NODE}",
+                }
                 yield json.dumps({**owner, **device}, separators=(",", ":")), index % 7
 
     async def query(self, request: web.Request) -> web.Response:

@@ -185,6 +185,12 @@ class Cluster:
         """Let Prometheus scrape the autoscaler on a loopback port from now on."""
         prometheus.write_target(self._layout.prometheus_targets, prometheus.AUTOSCALER_JOB, port)
 
+    def scrape_other(self, name: str, port: int, labels: Mapping[str, str] | None = None) -> None:
+        """Let Prometheus scrape one more exporter on a loopback port; `labels` are the target's own."""
+        prometheus.write_target(
+            self._layout.prometheus_targets, prometheus.OTHER_JOB, port, name=name, labels=labels
+        )
+
     def component(self, name: str) -> Component:
         """One component by name, such as `kube-scheduler` or `gpu-exporter`."""
         return self._components[name]
@@ -214,6 +220,14 @@ class Cluster:
     async def start_apiserver(self) -> None:
         """Start the API server again under the same address."""
         await self.start("kube-apiserver")
+
+    async def compact(self) -> None:
+        """Let etcd forget all history: watches from an earlier version are told 410."""
+        async with aiohttp.ClientSession(self._etcd_url) as session:
+            head = await _ask_etcd(session, "/v3/kv/range", {"key": "AA=="})
+            await _ask_etcd(
+                session, "/v3/kv/compaction", {"revision": head["header"]["revision"], "physical": True}
+            )
 
     async def until(
         self,
@@ -337,6 +351,12 @@ async def _answers(url: str) -> bool:
             return answer.status == 200
     except (aiohttp.ClientError, TimeoutError, OSError):
         return False
+
+
+async def _ask_etcd(session: aiohttp.ClientSession, path: str, body: Mapping[str, Any]) -> Any:
+    async with session.post(path, json=body) as answer:
+        answer.raise_for_status()
+        return await answer.json()
 
 
 async def _now(value: bool) -> bool:  # noqa: FBT001 - lifts a plain truth into a condition

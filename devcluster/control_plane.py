@@ -6,6 +6,7 @@ and everything listens on the loopback address only.
 """
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from devcluster.binaries import Binaries
 from devcluster.pinsets import PINS_DIR
 from devcluster.ports import LOOPBACK, Ports
 from devcluster.processes import Command
+
+_OWN_STAGES = Path(__file__).parent / "stages"
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,7 @@ class CommandLines:
             f"--node-ip={LOOPBACK}",
             "--node-lease-duration-seconds=40",
             f"--server-address={LOOPBACK}:{self.ports.kwok}",
-            *(f"--config={path}" for path in self.binaries.kwok_stages()),
+            *(f"--config={path}" for path in self._stages()),
         )
 
     def prometheus(self) -> Command:
@@ -211,6 +214,12 @@ class CommandLines:
             log_path=self.layout.logs / "gpu-exporter.log",
             environment={"PYTHONPATH": str(PINS_DIR.parent.parent)},
         )
+
+    def _stages(self) -> Iterator[Path]:
+        """KWOK's stages, with our own instead of those of the same name."""
+        own = {path.name: path for path in sorted(_OWN_STAGES.glob("*.yaml"))}
+        yield from (path for path in self.binaries.kwok_stages() if path.name not in own)
+        yield from own.values()
 
     def _command(self, name: str, *flags: str, terminate_first: bool = True) -> Command:
         return Command(

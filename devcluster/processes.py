@@ -56,6 +56,11 @@ class Component:
         """Whether the process is there now."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How the last process ended, negative for a signal; None while it runs and before the first."""
+        return self._process.poll() if self._process is not None else None
+
     def start(self) -> None:
         """Start the process; its log is appended to."""
         if self.is_running:

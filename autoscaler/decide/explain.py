@@ -17,6 +17,7 @@ class Trail:
 
     judged: Judged
     rulings: list[Ruling] = field(default_factory=list)
+    method_rulings: list[Ruling] = field(default_factory=list)
     subject_refusals: list[Refusal] = field(default_factory=list)
     method_refusals: list[Refusal] = field(default_factory=list)
     change_refusals: list[Refusal] = field(default_factory=list)
@@ -71,9 +72,15 @@ def explain_row(world: World, trail: Trail) -> ExplainRow:
         queries=_queries(world, judged),
         action=action,
         refusals=() if action else refusals,
-        checks=tuple(Check(ruling.guard, ruling.reason is None, ruling.detail) for ruling in trail.rulings),
+        checks=_checks(trail),
         remedy=remedy,
     )
+
+
+def _checks(trail: Trail) -> tuple[Check, ...]:
+    """Every rule with its numbers; a method that had nothing to propose is no failure where another one had."""
+    rulings = trail.rulings if trail.action else [*trail.rulings, *trail.method_rulings]
+    return tuple(Check(ruling.guard, ruling.reason is None, ruling.detail) for ruling in rulings)
 
 
 def _queries(world: World, judged: Judged) -> tuple[str, ...]:

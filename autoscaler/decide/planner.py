@@ -14,6 +14,7 @@ from autoscaler.decide.methods.scale_in import leaving
 from autoscaler.decide.proposal import Coverage, Judged, Proposal, Ruling, refuse, successor_demand
 from autoscaler.decide.tally import Effect, Tally
 from autoscaler.decide.world import TERMINAL, Case, World, is_board
+from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.evidence import Measured
 from autoscaler.model.plan import Action, ExplainRow, Fleet, Method, Plan
 from autoscaler.model.policy import Mode, Policy
@@ -54,19 +55,39 @@ def _urgency(item: tuple[Trail, tuple[Proposal, ...]]) -> tuple[int, int, object
 def _judge_fleet(world: World) -> list[Judged]:
     """Every workload in scope, in the order of its name, with its assessment."""
     cases = [world.case(index) for index in range(len(world.snapshot.workloads))]
-    cases.sort(key=lambda case: (case.workload.ref, case.workload.uid))
-    assessed = [(case, assess(world, case)) for case in cases if case.resource and _in_scope(world, case)]
+    cases.sort(key=_name_order)
+    in_scope = _Scope(world)
+    assessed = [(case, assess(world, case)) for case in cases if in_scope.holds(case)]
     coverage = _coverage(world, assessed)
     return [Judged(case, assessment, coverage) for case, assessment in assessed]
 
 
-def _in_scope(world: World, case: Case) -> bool:
-    scope = world.policy.resources
-    if scope.namespaces and case.workload.ref.namespace not in scope.namespaces:
-        return False
-    selector = parse_selector(scope.pod_selector)
-    labels = [unit.pod.labels for unit in case.units] or [case.workload.labels]
-    return all(selector.selects(found) for found in labels)
+def _name_order(case: Case) -> tuple[str, str, WorkloadRef, str]:
+    """As people look for them: by namespace and name, whatever the kind."""
+    ref = case.workload.ref
+    return (ref.namespace, ref.name, ref, case.workload.uid)
+
+
+class _Scope:
+    """Which workloads are judged: those that hold or want accelerators, or cannot be read, and pass the selectors."""
+
+    def __init__(self, world: World) -> None:
+        resources = world.policy.resources
+        self._only = resources.namespaces
+        self._pods = parse_selector(resources.pod_selector)
+        chosen = parse_selector(resources.namespace_selector)
+        self._all_namespaces = not resources.namespace_selector
+        self._chosen = {name for name, row in world.namespaces.items() if chosen.selects(row.labels)}
+
+    def holds(self, case: Case) -> bool:
+        """Whether the workload is judged."""
+        namespace = case.workload.ref.namespace
+        if (self._only and namespace not in self._only) or not (
+            self._all_namespaces or namespace in self._chosen
+        ):
+            return False
+        labels = [unit.pod.labels for unit in case.units] or [case.workload.labels]
+        return bool(case.resource or case.faults) and all(self._pods.selects(found) for found in labels)
 
 
 def _coverage(world: World, assessed: list[tuple[Case, Assessment]]) -> Coverage:
@@ -101,7 +122,7 @@ def _propose(world: World, trail: Trail) -> tuple[Proposal, ...]:
         if isinstance(outcome, Proposal):
             wanted.append(outcome)
         else:
-            trail.rulings.append(outcome)
+            trail.method_rulings.append(outcome)
             trail.method_refusals.append(refuse(trail.judged, outcome))
     return tuple(wanted)
 
@@ -215,14 +236,17 @@ def _fleet(world: World, trails: list[Trail], rows: tuple[ExplainRow, ...]) -> F
 
 
 def _waiting_milli(trail: Trail) -> int:
-    """What would be saved by a change that only the budget holds back."""
+    """What would be saved by the first change that only the budget holds back."""
     case = trail.judged.case
-    refusals = trail.change_refusals
-    if len(refusals) != 1 or refusals[0].reason is not Reason.BUDGET_SPENT:
-        return 0
-    before, after = refusals[0].before or 0, refusals[0].after or 0
-    per_step = case.workload.replicas if refusals[0].method == "right-size" else case.held
-    return (before - after) * per_step * 1000
+    reasons: dict[Method | None, set[Reason]] = {}
+    for refusal in trail.change_refusals:
+        reasons.setdefault(refusal.method, set()).add(refusal.reason)
+    for refusal in trail.change_refusals:
+        if reasons[refusal.method] == {Reason.BUDGET_SPENT}:
+            before, after = refusal.before or 0, refusal.after or 0
+            per_step = case.workload.replicas if refusal.method == "right-size" else case.held
+            return (before - after) * per_step * 1000
+    return 0
 
 
 def _faults(snapshot: Snapshot) -> tuple[str, ...]:

@@ -83,6 +83,11 @@ class Case:
         return tuple(sorted({hint for container in containers for hint in container.parallelism}))
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        """What could not be read of the template or a live unit."""
+        return tuple(fault for shape in self.shapes for fault in shape.faults)
+
+    @property
     def shape(self) -> PodShape | None:
         """The template's shape, or a live unit's where there is no template."""
         return self.template or (self.units[0].shape if self.units else None)

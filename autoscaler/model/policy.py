@@ -56,6 +56,9 @@ class Resources(Section, frozen=True):
     namespaces: Annotated[
         tuple[str, ...], Meta(description="namespaces that are judged; empty judges all")
     ] = ()
+    namespace_selector: Annotated[
+        str, Meta(description="label selector of the namespaces that are judged; empty judges all")
+    ] = ""
     steps: Annotated[
         tuple[Annotated[int, Meta(ge=1)], ...],
         Meta(description="the ladder of board counts a unit may have; empty means every count"),
@@ -124,7 +127,9 @@ class Need(Section, frozen=True):
     ] = 0.15
     history_window: Annotated[
         Duration,
-        Meta(description="history that percentiles and peaks are taken over; a week holds weekends; lower it for a store that is slow"),
+        Meta(
+            description="history that percentiles and peaks are taken over; a week holds weekends; lower it for a store that is slow"
+        ),
     ] = Duration(7 * DAY_MS)
     confidence_unit: Annotated[
         Duration,
@@ -227,9 +232,7 @@ class Budgets(Section, frozen=True):
 class Modes(Section, frozen=True):
     """What may be done; a method without an entry has the default mode."""
 
-    default: Annotated[
-        Mode, Meta(description="observe reports, recommend plans and explains, apply acts")
-    ] = "recommend"
+    default: Annotated[Mode, Meta(description="observe reports; recommend plans and explains")] = "recommend"
     right_size: Annotated[Mode | None, Meta(description="mode of right-size alone")] = None
     scale_in: Annotated[Mode | None, Meta(description="mode of scale-in alone")] = None
     idle: Annotated[Mode | None, Meta(description="mode of idle alone")] = None
@@ -249,6 +252,7 @@ class Policy(Section, frozen=True):
     def __post_init__(self) -> None:
         _check_finite(self)
         parse_selector(self.resources.pod_selector)
+        parse_selector(self.resources.namespace_selector)
         for name in (*self.resources.boards, *self.resources.slices):
             if "/" not in name:
                 raise ValueError(f"resources: {name!r} is not an extended resource (domain/name)")

@@ -268,14 +268,6 @@ def _log_configuration(log: Log, settings: Settings, policy: PolicySource, sourc
         policy_origin=loaded.origin,
         access=source,
     )
-    if "apply" in {loaded.policy.modes.default, *_method_modes(loaded.policy)}:
-        log.warning(
-            "apply_unavailable", detail="this version plans and explains only; it changes nothing in any mode"
-        )
-
-
-def _method_modes(policy: Policy) -> tuple[str | None, ...]:
-    return policy.modes.right_size, policy.modes.scale_in, policy.modes.idle
 
 
 @contextlib.contextmanager

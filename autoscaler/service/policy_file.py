@@ -105,13 +105,24 @@ def _resolve(
     for section, value in sections.items():
         if value is None and section in section_fields(()):
             raise ConfigError(f"{origin}: section {section} is empty; remove it or fill it")
+    named = f"{origin} with the environment's overrides" if overrides else origin
     try:
         policy = policy_from_dict(overlay(sections, overrides))
     except PolicyError as error:
-        named = f"{origin} with the environment's overrides" if overrides else origin
         raise ConfigError(f"{named}: {error}") from None
+    _refuse_apply(policy, named)
     text = msgspec.json.encode(policy, enc_hook=str, order="deterministic")
     return LoadedPolicy(policy, _digest(text), origin)
+
+
+def _refuse_apply(policy: Policy, named: str) -> None:
+    """A mode that would silently do nothing is worse than one that is refused."""
+    for field in msgspec.structs.fields(policy.modes):
+        if getattr(policy.modes, field.name) == "apply":
+            raise ConfigError(
+                f"{named}: modes.{field.encode_name}: this version changes nothing, so mode apply is not available; "
+                "allowed: observe, recommend"
+            )
 
 
 def _read(path: Path) -> str:

@@ -125,7 +125,7 @@ async def _once(show: Show, expected: Mapping[str, Expected]) -> int:
         await asyncio.sleep(_LOOK_INTERVAL_S)
         await show.look()
         wrong = differences(show.plan.rows, expected) if show.plan else ["no plan yet"]
-    Console(width=120).print(frame(show.plan, show.facts(), show.readiness))
+    Console(width=150).print(frame(show.plan, show.facts(), show.readiness))
     writes = show.writes()
     for line in [*wrong, *(f"unexpected write: {write}" for write in writes)]:
         _say(line)

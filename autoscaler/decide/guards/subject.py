@@ -71,9 +71,8 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
     """Kinds that have a lawful lever, with an accelerator that is counted in whole boards."""
     name, case = "lever", judged.case
     kind = case.workload.ref.kind
-    faults = [fault for shape in case.shapes for fault in shape.faults]
-    if faults:
-        return Ruling(name, f"unreadable: {faults[0]}", Reason.NO_LEVER, "correct the named field")
+    if case.faults:
+        return Ruling(name, f"unreadable: {case.faults[0]}", Reason.NO_LEVER, "correct the named field")
     if case.workload.deleting:
         return Ruling(name, "it is being deleted", Reason.NO_LEVER, "nothing to do: its boards come free")
     if kind == "Pod":
@@ -118,6 +117,10 @@ def guard_evidence(world: World, judged: Judged) -> Ruling:
     if not judged.case.units:
         pending = "it has no live pod, so nothing is held"
         return Ruling(name, pending, Reason.EVIDENCE_ABSENT, "nothing to do: it holds no board")
+    for unit in judged.case.units:
+        if unit.pod.phase == "Pending":
+            why = unit.pod.unschedulable or "it has not started"
+            return Ruling(name, f"pod {unit.pod.name} is pending: {why}", Reason.NOT_READY)
     pairs = zip(judged.case.units, judged.assessment.observations, strict=True)
     for unit, observation in pairs:
         reason = reason_of(observation)

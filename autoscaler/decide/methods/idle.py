@@ -43,7 +43,7 @@ def propose_release(world: World, judged: Judged) -> Proposal | Ruling:
         before=before,
         after=after,
         saved_boards=(before - after) * case.held,
-        because=f"no activity on any board for {format_duration(idle_ms)}",
+        because=f"no activity on any board for {format_duration(idle_ms // 1000 * 1000)}",
     )
 
 

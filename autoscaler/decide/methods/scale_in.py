@@ -84,12 +84,15 @@ def _replicas_needed(world: World, judged: Judged) -> tuple[int, str]:
     need = judged.assessment.need
     load = _activity_milli(world, units)
     upper = confident(load, need.confidence if need else 0.0)
-    peak = sum(board.history_peak for unit in units for board in unit.boards)
-    by_load = -(-boards_for(upper) // held)
-    by_peak = -(-peak // (ACTIVITY_SCALE * held))
-    needed = max(1, by_load, by_peak)
+    needed = max(-(-boards_for(upper) // held), _for_peaks(units, held))
     text = f"{load / 1000:.2f} boards of load" if need and need.confidence > 0 else "unknown load"
     return needed, f"{text} (upper bound and peaks) need {needed} of {judged.case.workload.replicas} replicas"
+
+
+def _for_peaks(units: tuple[Measured, ...], held: int) -> int:
+    """Replicas that would hold every peak ever seen, should all come at once."""
+    peak = sum(board.history_peak for unit in units for board in unit.boards)
+    return max(1, -(-peak // (ACTIVITY_SCALE * held)))
 
 
 def _activity_milli(world: World, units: tuple[Measured, ...]) -> float:
@@ -100,8 +103,9 @@ def _activity_milli(world: World, units: tuple[Measured, ...]) -> float:
 
 def _reason_to_stay(world: World, judged: Judged, floor: int) -> Reason:
     """Thin history if only the confidence stands in the way, else there is nothing to save."""
-    load = round(_activity_milli(world, judged.assessment.measured))
-    sure = max(floor, -(-boards_for(load) // judged.case.held))
+    units, held = judged.assessment.measured, judged.case.held
+    load = round(_activity_milli(world, units))
+    sure = max(floor, -(-boards_for(load) // held), _for_peaks(units, held))
     return Reason.THIN_HISTORY if sure < judged.case.workload.replicas else Reason.BELOW_SAVINGS_FLOOR
 
 

@@ -1,0 +1,43 @@
+import pytest
+from build import DAY_MS, Spec, boards, cluster, judge, policy, rescale, resize
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autoscaler.decide.guards.thin_history import guard_history
+from autoscaler.decide.proposal import Proposal
+from autoscaler.decide.tally import Tally
+from autoscaler.model.reasons import Reason
+
+RELEASE = Proposal("idle", Reason.RELEASED, "scale", 1, 0, 1, "")
+
+
+def ask(history_ms: int, change: Proposal, **need: object) -> str | None:
+    world, judged = judge(cluster(Spec(seen=(boards(0.0, history_ms=history_ms),))), policy(need=need))
+    return guard_history(world, judged, change, Tally.of(world)).reason
+
+
+@pytest.mark.parametrize(
+    ("days", "need", "reason"),
+    [
+        (1, {}, None),
+        (0.99, {}, "ThinHistory"),
+        (0.5, {"confidenceUnit": "12h"}, None),
+        (1, {"minConfidence": 2}, "ThinHistory"),
+    ],
+)
+def test_sizing_needs_the_policy_s_confidence(
+    days: float, need: dict[str, object], reason: str | None
+) -> None:
+    assert reason == ask(round(days * DAY_MS), resize(2, 1), **need)
+    assert reason == ask(round(days * DAY_MS), rescale(2, 1), **need)
+
+
+def test_a_release_has_its_own_floor_of_proven_idleness() -> None:
+    assert ask(0, RELEASE) is None
+
+
+@given(st.integers(0, 40 * DAY_MS), st.integers(0, 9 * DAY_MS), st.sampled_from([0.5, 1, 20]))
+def test_more_history_never_refuses_more(history_ms: int, more_ms: int, least: float) -> None:
+    assert ask(history_ms, resize(2, 1), minConfidence=least) or not ask(
+        history_ms + more_ms, resize(2, 1), minConfidence=least
+    )
