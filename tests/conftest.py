@@ -9,7 +9,7 @@ _CALM = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fast")
 
 settings.register_profile(
-    "fast", max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=_CALM
+    "fast", max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=_CALM
 )
 settings.register_profile("slow", max_examples=1000, deadline=None, suppress_health_check=_CALM)
 settings.load_profile(_PROFILE)

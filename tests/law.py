@@ -23,6 +23,7 @@ def broken_laws(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> 
         found += [f"{action.target}: {law}" for law in _by_itself(snapshot, action, policy, now_ms)]
     found += _rates(snapshot, plan, policy, now_ms)
     found += [law for budget in snapshot.budgets for law in _disruptions(snapshot, plan, budget)]
+    found += _seats(snapshot, plan)
     found += [law for quota in snapshot.quotas for law in _admission(snapshot, plan, quota)]
     return found
 
@@ -59,11 +60,33 @@ def _by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) 
         for a in snapshot.autoscalers
     ):
         found.append("takes replicas from an autoscaler")
+    found += _at_a_bad_time(snapshot, action, policy, now_ms)
+    return found + (_size_limits(snapshot, action) if action.lever == "template" else [])
+
+
+def _at_a_bad_time(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
+    workload, pods, found = workload_of(snapshot, action), live_pods(snapshot, action), []
     if any(act.ref == action.target and now_ms - act.at_ms < policy.guards.cooldown for act in snapshot.acts):
         found.append("acts within the cool-down")
     if len(pods) != workload.replicas or not all(pod.ready and not pod.deleting for pod in pods):
         found.append("acts on replicas that are not ready")
-    return found + (_size_limits(snapshot, action) if action.lever == "template" else [])
+    needed = {"scale": {"HorizontalPodAutoscaler"}, "template": {"ResourceQuota", "LimitRange", "Node"}}[
+        action.lever
+    ]
+    if any(
+        a.kind in needed | {"PodDisruptionBudget"} and a.state not in {"available", "absent"}
+        for a in snapshot.access
+    ):
+        found.append("a limit could not be read")
+    if workload.rollout.updated != workload.replicas:
+        found.append("acts during a roll-out")
+    if any(
+        "gpu-autoscaler.io/do-not-disrupt" in n.annotations
+        for n in snapshot.namespaces
+        if n.name == action.target.namespace
+    ):
+        found.append("ignores a mark")
+    return found
 
 
 def _unmeasured(snapshot: Snapshot, pod: PodRow, action: Action, policy: Policy) -> list[str]:
@@ -175,12 +198,19 @@ def _taken(workload: Workload, action: Action) -> int:
 def _disruptions(snapshot: Snapshot, plan: Plan, budget: Budget) -> list[str]:
     taken, found = 0, []
     for action in plan.actions:
+        left = action.after if action.lever == "scale" else 1
         pods = [p for p in live_pods(snapshot, action) if p.namespace == budget.namespace]
         selected = [p for p in pods if budget.selector.selects(p.labels)]
         workload = workload_of(snapshot, action)
         if not selected or _taken(workload, action) == 0:
             continue
         taken += _taken(workload, action)
+        everyone = [
+            p for p in snapshot.pods if p.namespace == budget.namespace and budget.selector.selects(p.labels)
+        ]
+        alone = budget.expected_pods <= len(everyone) == len(selected)
+        if alone and left == 0 and budget.minimum not in {"", "0", "0%"} and not budget.minimum.endswith("%"):
+            found.append(f"{budget.name} would be left without a pod")
         if not budget.observed:
             found.append(f"{budget.name} is not up to date")
         for value in filter(None, (budget.minimum, budget.unavailable)):
@@ -188,6 +218,29 @@ def _disruptions(snapshot: Snapshot, plan: Plan, budget: Budget) -> list[str]:
                 return [f"{budget.name} cannot be read"]
     if taken > max(0, budget.allowed):
         found.append(f"{budget.name} allows {budget.allowed} disruptions, {taken} planned")
+    return found
+
+
+def _seats(snapshot: Snapshot, plan: Plan) -> list[str]:
+    """Surge pods before any old pod goes need boards that are free now, all of them together."""
+    asked: Counter[str] = Counter()
+    for action in plan.actions:
+        workload = workload_of(snapshot, action)
+        if action.lever == "template" and workload.ref.kind == "Deployment":
+            surge, away = _moves(workload.rollout, workload.replicas)
+            asked[action.resource] += surge * action.after if away == 0 else 0
+    found = []
+    for resource, amount in asked.items():
+        free = 0
+        for host in snapshot.nodes:
+            held = sum(
+                snapshot.shapes[pod.shape].demand.get(resource, 0)
+                for pod in snapshot.pods
+                if pod.node == host.name
+            )
+            free += max(0, host.allocatable.get(resource, 0) - held) if not host.unschedulable else 0
+        if amount > free:
+            found.append(f"{amount} {resource} for surge pods, {free} free")
     return found
 
 

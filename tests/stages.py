@@ -21,7 +21,7 @@ FAST: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("dependencies", (str(BIN / "deptry"), ".")),
     ("import contracts", (str(BIN / "lint-imports"), "--no-cache")),
     ("types", (str(BIN / "mypy"),)),
-    ("unit and contract", (*PYTEST, "tests/unit", "tests/contract", "--cov", "--cov-report=")),
+    ("unit and contract", (*PYTEST, "tests/unit", "tests/contract", "-n", "2", "--cov", "--cov-report=")),
     (
         "coverage of the core",
         (

@@ -182,7 +182,7 @@ def _wilder(draw: st.DrawFn, spec: Spec) -> Spec:
 
 
 @st.composite
-def limits(draw: st.DrawFn) -> dict[str, Any]:
+def limits(draw: st.DrawFn, *, used: int = 10) -> dict[str, Any]:
     """Quotas, limit ranges, budgets, autoscalers, past acts and missing rights over the namespaces of `worlds()`."""
     few = st.integers(0, 1)
 
@@ -200,15 +200,15 @@ def limits(draw: st.DrawFn) -> dict[str, Any]:
     )
     return {
         "namespaces": some(
-            lambda _: NamespaceRow("team", annotations=draw(mostly({}, {DO_NOT_DISRUPT: "true"})))
+            lambda _: NamespaceRow("team", annotations=draw(mostly({}, {}, {DO_NOT_DISRUPT: "true"})))
         ),
         "quotas": some(
             lambda _: Quota(
                 "team",
                 "quota",
-                hard={key: draw(st.integers(0, 30)), "pods": 100},
-                used=draw(mostly({key: draw(st.integers(0, 20)), "pods": 3}, {})),
-                unreadable=draw(mostly((), ("requests.cpu",))),
+                hard={key: used + draw(st.integers(-1, 5)), "pods": 100},
+                used=draw(mostly({key: used, "pods": 3}, {key: used, "pods": 3}, {})),
+                unreadable=draw(mostly((), (), ("requests.cpu",))),
             )
         ),
         "limit_ranges": some(
@@ -218,8 +218,8 @@ def limits(draw: st.DrawFn) -> dict[str, Any]:
                 limits=(
                     Limit(
                         draw(mostly("Container", "Pod", "PersistentVolumeClaim")),
-                        maximum=draw(mostly({}, {GPU: 4}, {"cpu": 10})),
-                        minimum=draw(mostly({}, {GPU: 2})),
+                        maximum=draw(mostly({}, {GPU: 1}, {"cpu": 10})),
+                        minimum=draw(st.sampled_from([{}, {}, {GPU: 2}])),
                     ),
                 ),
                 unreadable=draw(mostly((), ("max",))),
@@ -232,9 +232,9 @@ def limits(draw: st.DrawFn) -> dict[str, Any]:
                 draw(selector),
                 minimum=draw(amount),
                 unavailable=draw(amount),
-                allowed=draw(st.integers(-1, 3)),
+                allowed=draw(st.integers(-1, 4)),
                 expected_pods=draw(st.integers(0, 5)),
-                observed=draw(mostly(True, False)),
+                observed=draw(mostly(True, True, False)),
             )
         ),
         "autoscalers": some(lambda _: Autoscaler("team", "hpa", "Deployment", "w0", 1, 5)),
@@ -523,22 +523,69 @@ def _rescaled(snapshot: Snapshot, index: int, gone: set[int], after: int) -> Sna
 
 
 @st.composite
+def eager_specs(draw: st.DrawFn, *, name: str) -> Spec:
+    """A workload for which there is something to do, and whose evidence is clean."""
+    gpus = draw(st.sampled_from([1, 2, 2, 4]))
+    replicas = draw(st.integers(1, 4))
+    means = draw(st.sampled_from([(0.0,) * gpus, (0.25, *[0.0] * (gpus - 1)), (0.05, *[0.0] * (gpus - 1))]))
+    quiet, seen = (0.0,) * gpus, [means] * replicas
+    if draw(st.booleans()):
+        seen[-1] = quiet
+    return Spec(
+        name=name,
+        gpus=gpus,
+        kind=draw(mostly("Deployment", "StatefulSet")),
+        seen=tuple(tuple(Board(mean) for mean in found) for found in seen),
+        annotations=draw(st.sampled_from([{}, {MIN_REPLICAS: "0"}, {MIN_REPLICAS: "1"}])),
+        shape={"priority": draw(mostly(0, 50, 50, 2_000_000_000))},
+        node=draw(mostly("node-1", "node-2")),
+        rollout=draw(
+            st.sampled_from(
+                [
+                    {},
+                    {},
+                    {"max_surge": "1", "max_unavailable": "0"},
+                    {"max_surge": "100%", "max_unavailable": "0"},
+                    {"max_surge": "0", "max_unavailable": "50%"},
+                    {"recreate": True},
+                    {"updated": 0},
+                ]
+            )
+        ),
+        pod=draw(mostly({}, {}, {"ready": False})),
+    )
+
+
+@st.composite
 def bounded_worlds(draw: st.DrawFn) -> Snapshot:
     """Clean evidence under every kind of limit, so that it is the limits that decide."""
-    count = draw(st.integers(1, 4))
-    found = [
-        draw(specs(name=f"w{n}", wild=False)).but(
-            namespace="team",
-            shape={"priority": draw(mostly(0, 50, 2_000_000_000))},
-            node=draw(mostly("node-1", "node-2")),
-            rollout={
-                "max_surge": draw(st.sampled_from(["0", "1", "25%", "100%"])),
-                "max_unavailable": draw(st.sampled_from(["0", "25%", "1", "100%"])),
-                "recreate": draw(mostly(False, True)),
-            },
-        )
-        for n in range(count)
-    ]
-    labels = draw(mostly({}, {}, {"unschedulable": True}))
-    nodes = (node(gpus=draw(st.integers(30, 100)), **labels), node("node-2", gpus=draw(st.integers(30, 100))))
-    return cluster(*found, nodes=nodes, **draw(limits()))
+    found = [draw(eager_specs(name=f"w{n}")) for n in range(draw(st.integers(1, 4)))]
+    held = [sum(spec.gpus * len(spec.seen) for spec in found if spec.node == f"node-{n}") for n in (1, 2)]
+    changes = draw(mostly({}, {}, {"unschedulable": True}))
+    nodes = (
+        node(gpus=held[0] + draw(st.integers(0, 4)), **changes),
+        node("node-2", gpus=held[1] + draw(st.integers(0, 4))),
+    )
+    return cluster(*found, nodes=nodes, **draw(limits(used=sum(held))))
+
+
+def rates() -> st.SearchStrategy[Policy]:
+    """Policies that differ in their budgets, floors and cool-down only."""
+    share = st.sampled_from([0.0, 0.1, 0.5, 1.0])
+    return st.fixed_dictionaries(
+        {
+            "budgets": st.fixed_dictionaries(
+                {
+                    "inFlight": mostly(1000, 0, 1, 2),
+                    "fleetPerHour": mostly(1.0, 0.0, 0.1, 0.5),
+                    "fleetPerDay": mostly(1.0, 0.0, 0.1, 0.5),
+                    "namespaceShare": mostly(1.0, 0.0, 0.1, 0.5),
+                    "podsPerWorkload": share,
+                }
+            ),
+            "guards": st.fixed_dictionaries(
+                {"priorityFloor": st.sampled_from([None, None, 50]), "cooldown": mostly("1h", "0")}
+            ),
+            "methods": st.fixed_dictionaries({"restartFactor": st.just(0.1), "scaleIn": mostly(True, False)}),
+        }
+    ).map(policy_from_dict)

@@ -1,7 +1,7 @@
 """From columns to a typed observation of one unit: missing, stale, partial and zero are different things."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from autoscaler.decide.world import Unit, World
 from autoscaler.model.duration import format_duration
@@ -67,6 +67,8 @@ def reason_of(observation: Observation) -> Reason | None:
             return Reason.EVIDENCE_CONTRADICTORY
         case Shared():
             return Reason.SHARED_BOARD
+        case _:
+            assert_never(observation)
 
 
 def _nothing_seen(world: World, unit: Unit) -> Observation:

@@ -86,12 +86,11 @@ def scheduler_demand(containers: Iterable[ContainerShape], overhead: Mapping[str
     peak: Vector = {}
     for container in containers:
         asked = {**container.limits, **container.requests}
-        match container.role:
-            case "main":
-                running = add(running, asked)
-            case "sidecar":
-                sidecars = add(sidecars, asked)
-                peak = maximum(peak, sidecars)
-            case "init":
-                peak = maximum(peak, add(asked, sidecars))
+        if container.role == "main":
+            running = add(running, asked)
+        elif container.role == "sidecar":
+            sidecars = add(sidecars, asked)
+            peak = maximum(peak, sidecars)
+        else:
+            peak = maximum(peak, add(asked, sidecars))
     return add(maximum(peak, add(running, sidecars)), overhead)

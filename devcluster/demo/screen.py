@@ -17,7 +17,6 @@ from autoscaler.model.plan import ExplainRow, Plan
 from autoscaler.ui import figures
 from autoscaler.ui.tables import cell, remedy
 
-
 _NEVER_CUT = {"LEFT ALONE": 21, "NO.": 3, "WORKLOAD": 20, "REASON": 17, "PLAN": 26, "CHANGE": 21, "SAVES": 5}
 """Columns that keep their words on a narrow terminal."""
 

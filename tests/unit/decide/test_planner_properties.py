@@ -13,6 +13,7 @@ from worlds import (
     degrade,
     pods_of,
     policies,
+    rates,
     rows_of,
     shuffled,
     worlds,
@@ -48,7 +49,7 @@ def test_no_world_and_no_policy_make_it_raise_and_every_workload_has_one_row(
     assert planned.fleet.reclaimable_milli >= sum(a.saved_milli_boards for a in planned.actions)
 
 
-@given(bounded_worlds(), policies())
+@given(bounded_worlds(), rates())
 def test_no_plan_goes_past_a_limit_of_the_cluster_or_the_policy(snapshot: Snapshot, policy: Policy) -> None:
     assert broken_laws(snapshot, plan(snapshot, policy, NOW_MS), policy, NOW_MS) == []
 
