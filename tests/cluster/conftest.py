@@ -1,6 +1,7 @@
 """One real control plane per test run; every test has a room of its own in it."""
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -8,6 +9,13 @@ import pytest_asyncio
 from devcluster import Cluster, running_cluster
 from devcluster.binaries import ensure_binaries
 from devcluster.rooms import Room, open_room
+from tests.cluster.live_service import (
+    ACCOUNT,
+    NAMESPACE,
+    LiveService,
+    grant_shipped_rights,
+    running_service,
+)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -17,6 +25,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled():
             ensure_binaries()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_another_cluster() -> Iterator[None]:
+    """Whoever runs the tests may have settings of a cluster of theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("AUTOSCALER_")]:
+            patch.delenv(name)
+        yield
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -32,3 +49,13 @@ async def room(cluster: Cluster) -> AsyncIterator[Room]:
     """A namespace of the test's own, with node pools of its own when it asks for them."""
     async with open_room(cluster) as opened:
         yield opened
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def service(cluster: Cluster) -> AsyncIterator[LiveService]:
+    """The run's shared service, under the shipped ServiceAccount; whatever the tests did, it has written nothing."""
+    kubeconfig = await grant_shipped_rights(cluster)
+    async with running_service(cluster, kubeconfig, name="gpu-autoscaler") as started:
+        yield started
+    assert started.component.exit_code == 0
+    assert cluster.writes_by_service_account(NAMESPACE, ACCOUNT) == []

@@ -1,9 +1,7 @@
-import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest_asyncio
 from devcluster import Cluster, DevclusterError, running_cluster
 from devcluster.exporter.fleet import BoardView
 from devcluster.scenario import load_scenario
+from tests.cluster.child_processes import are_gone, children_of, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 
@@ -26,22 +25,6 @@ async def own_cluster() -> AsyncIterator[Cluster]:
     async with running_cluster() as started:
         await started.play(load_scenario(SCENARIO))
         yield started
-
-
-def parent_of(process_dir: Path) -> int | None:
-    try:
-        found = re.search(r"\nPPid:\s+(\d+)", (process_dir / "status").read_text())
-    except OSError:
-        return None
-    return int(found[1]) if found else None
-
-
-def children_of(pid: int) -> list[Path]:
-    return [one for one in Path("/proc").glob("[0-9]*") if parent_of(one) == pid]
-
-
-def are_gone(process_dirs: list[Path]) -> bool:
-    return not any(one.exists() for one in process_dirs)
 
 
 async def running_boards(cluster: Cluster) -> list[BoardView]:
@@ -133,13 +116,6 @@ async def test_a_run_folder_with_foreign_files_is_refused(tmp_path: Path) -> Non
             pass
 
     assert (tmp_path / "mine").read_text() == "precious"
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float) -> None:
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
 
 
 def start_up_command(run_dir: Path) -> subprocess.Popen[bytes]:

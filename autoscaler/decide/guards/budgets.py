@@ -34,7 +34,7 @@ def guard_budgets(world: World, judged: Judged, proposal: Proposal, tally: Tally
             GUARD, detail, Reason.BUDGET_SPENT, "lower maxUnavailable, or raise budgets.podsPerWorkload"
         )
     if tally.in_flight >= budgets.in_flight:
-        detail = f"{tally.in_flight} acts are not yet verified, {budgets.in_flight} allowed"
+        detail = f"{tally.in_flight} changes are planned or not yet verified, {budgets.in_flight} allowed"
         return Ruling(GUARD, detail, Reason.BUDGET_SPENT)
     for what, spent, limit in (
         ("fleet, this hour", tally.boards_hour, hour),
