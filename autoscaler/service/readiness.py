@@ -105,7 +105,14 @@ def _watch_check(state: KindState) -> CheckResult:
     elif state.lost_for_s >= LOST_AFTER_S:
         detail = f"not read for {format_duration(int(state.lost_for_s) * 1000)}{because}"
     else:
-        return _check(f"watch/{state.kind}", ok=True, required=True, detail=f"{state.objects} objects")
+        unread = (
+            f", not read for {format_duration(int(state.lost_for_s) * 1000)}{because}"
+            if state.lost_for_s >= 1
+            else ""
+        )
+        return _check(
+            f"watch/{state.kind}", ok=True, required=True, detail=f"{state.objects} objects{unread}"
+        )
     return _check(f"watch/{state.kind}", ok=False, required=True, detail=detail)
 
 

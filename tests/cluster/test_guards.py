@@ -196,13 +196,13 @@ async def test_boards_that_a_limit_range_gave_are_held_and_reported_but_no_templ
     service: LiveService, rooms: dict[str, Room]
 ) -> None:
     room = rooms["limit-default"]
-    row = await service.until_reason(room, "app", Reason.ROLLOUT_IN_PROGRESS)
+    row = await service.until_reason(room, "app", Reason.LIMIT_RANGE)
     (pod,) = await room.pods()
     given = pod["spec"]["containers"][1]["resources"]["limits"]
 
     assert given == {DEFAULT_RESOURCE: "1"}
     assert (row.held, row.verdict) == (2, "under-used")
-    assert row.detail == "the template states 1, live pods hold 2"
+    assert row.detail == "the template states 1, live pods hold 2: a LimitRange default may add the rest"
     assert service.decisions(room) == []
 
 

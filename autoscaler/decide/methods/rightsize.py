@@ -23,7 +23,7 @@ class _Consent:
 def propose_right_size(world: World, judged: Judged) -> Proposal | Ruling:
     """The smallest step that holds the upper bound of the need, or why there is none."""
     case, need = judged.case, judged.assessment.need
-    obstacle = _obstacle(judged)
+    obstacle = _obstacle(world, judged)
     if obstacle or need is None:
         return obstacle or Ruling(GUARD, "the need is not known", Reason.EVIDENCE_ABSENT)
     statement = marks.allowed_counts(case.workload.annotations)
@@ -47,7 +47,7 @@ def propose_right_size(world: World, judged: Judged) -> Proposal | Ruling:
     )
 
 
-def _obstacle(judged: Judged) -> Ruling | None:
+def _obstacle(world: World, judged: Judged) -> Ruling | None:
     case = judged.case
     if case.containers > 1:
         what = f"{case.containers} containers ask for boards"
@@ -58,9 +58,13 @@ def _obstacle(judged: Judged) -> Ruling | None:
         return Ruling(GUARD, "only an init container asks for boards", Reason.NO_LEVER)
     stated = {**case.container.requests, **case.container.limits}.get(case.resource, 0)
     if stated != case.held:
-        return Ruling(
-            GUARD, f"the template states {stated}, live pods hold {case.held}", Reason.ROLLOUT_IN_PROGRESS
-        )
+        detail = f"the template states {stated}, live pods hold {case.held}"
+        if world.limit_ranges.get(case.workload.ref.namespace) and stated < case.held:
+            remedy = "state the boards of every container; a LimitRange default gives them to those that state none"
+            return Ruling(
+                GUARD, f"{detail}: a LimitRange default may add the rest", Reason.LIMIT_RANGE, remedy
+            )
+        return Ruling(GUARD, detail, Reason.ROLLOUT_IN_PROGRESS)
     return None
 
 

@@ -49,7 +49,12 @@ def by_name(checks: list[CheckResult]) -> dict[str, CheckResult]:
         ),
         (KindState(kind="CronJob", access="absent"), True, True, ""),
         (KindState(kind="Pod", access="absent"), False, False, "absent"),
-        (KindState(kind="Job", access="available", synced=True, lost_for_s=119.0), True, True, ""),
+        (
+            KindState(kind="Job", access="available", synced=True, lost_for_s=119.0),
+            True,
+            True,
+            "",
+        ),
         (
             KindState(kind="Job", access="available", synced=True, lost_for_s=120.0, detail="cut"),
             False,
@@ -132,3 +137,9 @@ def test_the_api_server_is_not_ready_before_it_answered() -> None:
     assert not server_check("", known=False).ok
     assert not server_check("refused", known=True).ok
     assert server_check("", known=True).ok
+
+
+def test_a_kind_that_is_not_read_just_now_says_so_before_it_fails() -> None:
+    state = KindState(kind="Job", access="available", synced=True, objects=3, lost_for_s=20.0, detail="cut")
+
+    assert by_name(kind_checks([state]))["watch/Job"].detail == "3 objects, not read for 20s: cut"

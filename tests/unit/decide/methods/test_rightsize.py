@@ -9,6 +9,7 @@ from autoscaler.decide.methods.rightsize import propose_right_size
 from autoscaler.decide.planner import _judge_fleet
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.world import World
+from autoscaler.model.cluster import Limit, LimitRangeRow
 from autoscaler.model.policy import Policy
 from autoscaler.model.shapes import ContainerShape
 from autoscaler.model.snapshot import Snapshot
@@ -149,3 +150,13 @@ def test_wider_confidence_never_shrinks_more(snapshot: Snapshot, rules: Policy, 
         if isinstance(wide, Proposal):
             assert isinstance(sure, Proposal)
             assert sure.after <= wide.after
+
+
+def test_boards_given_by_a_limit_range_default_are_told_from_a_rollout() -> None:
+    default = LimitRangeRow("team", "limits", limits=(Limit("Container", default={GPU: 1}),))
+    spec = Spec(gpus=1, seen=(boards(0.5, 0.0),), shape={"demand": {GPU: 2}})
+    found = propose_right_size(*judge(cluster(spec, limit_ranges=(default,)), policy()))
+
+    assert isinstance(found, Ruling)
+    assert found.reason == "LimitRange"
+    assert found.detail == "the template states 1, live pods hold 2: a LimitRange default may add the rest"
