@@ -183,7 +183,7 @@ class MetricsStore:
         if not re.search("DCGM_FI_PROF_GR_ENGINE_ACTIVE|DCGM_FI_DEV_FB|DCGM_FI_DEV_POWER", text):
             return self._answer("vector", b"[]")
         value = _value(text, now_s)
-        if " by (" not in text:
+        if " by (" not in text or text.startswith("count by (job)"):
             return self._answer("vector", f'[{{"metric":{{}},"value":[{now_s:.3f},"{value}"]}}]'.encode())
         rows = (f'{{"metric":{labels},"value":[{now_s:.3f},"{value}"]}}' for labels, _ in self._labels)
         return self._answer("vector", ("[" + ",".join(rows) + "]").encode())
@@ -202,13 +202,15 @@ def _value(text: str, now_s: float) -> float:
         return 20_480 if "FB_USED" in text else 61_440
     if "POWER" in text:
         return 110
+    if text.startswith("count by"):
+        return 1
     if "timestamp" in text:
         return now_s - 604_000 if history else now_s - 5
     if "count_over_time" in text:
         return samples / 4 if "max_over_time(count" in text else samples
     if "sum_over_time" in text:
         return 0.12 * samples
-    return 1 if text.startswith("count by") else 0.12
+    return 0.12
 
 
 async def _serve(pods: int) -> None:

@@ -35,6 +35,7 @@ class Board:
     peak: float | None = None
     history_p95: float | None = None
     history_peak: float | None = None
+    history_busiest: float | None = None
     memory_mib: int | None = 1_000
     total_mib: int | None = BOARD_MIB
     coverage: float = 1.0
@@ -123,6 +124,7 @@ def cluster(
             "ready": replicas,
             "available": replicas,
             "total": replicas,
+            **({"max_surge": "0", "max_unavailable": "1"} if spec.kind == "StatefulSet" else {}),
             **spec.rollout,
         }
         workloads.append(
@@ -204,6 +206,9 @@ def _holders(seen: list[tuple[int, str, Board]]) -> HolderTable:
         last_ms=column(NOW_MS - b.age_ms for _, _, b in seen),
         history_samples=column(b.history_ms / INTERVAL_MS for _, _, b in seen),
         history_p95=column((b.mean if b.history_p95 is None else b.history_p95) * 10_000 for _, _, b in seen),
+        history_busiest=column(
+            (b.mean if b.history_busiest is None else b.history_busiest) * 10_000 for _, _, b in seen
+        ),
         history_peak=column(
             (peak if b.history_peak is None else b.history_peak) * 10_000
             for peak, (_, _, b) in zip(peaks, seen, strict=True)

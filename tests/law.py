@@ -42,24 +42,25 @@ def live_pods(snapshot: Snapshot, action: Action) -> list[PodRow]:
 
 
 def _by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
-    workload, pods = workload_of(snapshot, action), live_pods(snapshot, action)
+    pods = live_pods(snapshot, action)
     found = [law for pod in pods for law in _unmeasured(snapshot, pod, action, policy)]
+    if not found:
+        found += _too_little(snapshot, action, policy)
+    found += _against_statements(snapshot, action, policy)
     if action.target.kind not in {"Deployment", "StatefulSet"} or action.target.group != "apps":
         found.append("no lawful lever")
     if not action.before > action.after or action.saved_milli_boards <= 0:
         found.append("saves nothing")
-    if action.after < (1 if action.lever == "template" else _floor(workload, policy)):
-        found.append("goes below the floor")
     priorities = [snapshot.shapes[pod.shape].priority for pod in pods]
     floor = policy.guards.priority_floor
     if any(p >= 2_000_000_000 or (floor is not None and p >= floor) for p in priorities):
         found.append("touches a priority over the floor")
-    if action.lever == "scale" and any(
+    if any(
         (a.namespace, a.target_kind, a.target_name)
         == (action.target.namespace, action.target.kind, action.target.name)
         for a in snapshot.autoscalers
     ):
-        found.append("takes replicas from an autoscaler")
+        found.append("changes what an autoscaler answers to")
     found += _at_a_bad_time(snapshot, action, policy, now_ms)
     return found + (_size_limits(snapshot, action) if action.lever == "template" else [])
 
@@ -70,13 +71,10 @@ def _at_a_bad_time(snapshot: Snapshot, action: Action, policy: Policy, now_ms: i
         found.append("acts within the cool-down")
     if len(pods) != workload.replicas or not all(pod.ready and not pod.deleting for pod in pods):
         found.append("acts on replicas that are not ready")
-    needed = {"scale": {"HorizontalPodAutoscaler"}, "template": {"ResourceQuota", "LimitRange", "Node"}}[
-        action.lever
-    ]
-    if any(
-        a.kind in needed | {"PodDisruptionBudget"} and a.state not in {"available", "absent"}
-        for a in snapshot.access
-    ):
+    needed = {"PodDisruptionBudget", "HorizontalPodAutoscaler"}
+    if action.lever == "template":
+        needed |= {"ResourceQuota", "LimitRange", "Node"}
+    if any(a.kind in needed and a.state not in {"available", "absent"} for a in snapshot.access):
         found.append("a limit could not be read")
     if workload.rollout.updated != workload.replicas:
         found.append("acts during a roll-out")
@@ -90,12 +88,23 @@ def _at_a_bad_time(snapshot: Snapshot, action: Action, policy: Policy, now_ms: i
 
 
 def _unmeasured(snapshot: Snapshot, pod: PodRow, action: Action, policy: Policy) -> list[str]:
-    """Why no single source shows every board of the pod, by the plainest reading of the evidence rules."""
-    table, telemetry = snapshot.holders, snapshot.telemetry
+    """Why no single source shows every board of the pod."""
+    if not _complete(snapshot, pod, action, policy):
+        return [f"pod {pod.name} is not measured"]
+    telemetry = snapshot.telemetry
+    if telemetry.fault or telemetry.warnings or telemetry.store_ms < 0:
+        return ["the metrics store is at fault"]
+    return []
+
+
+def _complete(snapshot: Snapshot, pod: PodRow, action: Action, policy: Policy) -> list[list[int]]:
+    """The rows of each source that shows every board of the pod, by the plainest reading of the evidence rules."""
+    table, telemetry, found = snapshot.holders, snapshot.telemetry, []
     held = snapshot.shapes[pod.shape].demand.get(action.resource, 0)
     at = snapshot.pods.index(pod)
     for number, source in enumerate(telemetry.sources):
         rows = [r for r in range(len(table)) if table.pod[r] == at and table.source[r] == number]
+        allowed_ms = 2 * source.interval_ms + min(max(telemetry.lag_ms, 0), policy.evidence.max_lag)
         good = [
             r
             for r in rows
@@ -103,25 +112,81 @@ def _unmeasured(snapshot: Snapshot, pod: PodRow, action: Action, policy: Policy)
             and source.interval_ms > 0
             and table.samples[r] > 0
             and table.samples[r] * source.interval_ms >= policy.evidence.min_coverage * telemetry.window_ms
-            and abs(telemetry.store_ms - table.last_ms[r])
-            <= 2 * source.interval_ms + min(max(telemetry.lag_ms, 0), policy.evidence.max_lag)
-            and max(table.mean[r], table.peak[r], table.history_p95[r], table.history_peak[r]) != 65_535
+            and abs(telemetry.store_ms - table.last_ms[r]) <= allowed_ms
+            and telemetry.store_ms + telemetry.read_ms - table.last_ms[r] <= allowed_ms
+            and all(
+                getattr(table, name)[r] != 65_535
+                for name in ("mean", "peak", "history_p95", "history_peak", "history_busiest")
+            )
         ]
         devices = {table.device[r] for r in good}
         if held > 0 and len(good) == len(rows) == len(devices) == held:
-            break
-    else:
-        return [f"pod {pod.name} is not measured"]
-    if telemetry.fault or telemetry.warnings or telemetry.store_ms < 0:
-        return ["the metrics store is at fault"]
-    return []
+            found.append(good)
+    return found
 
 
-def _floor(workload: Workload, policy: Policy) -> int:
-    stated = workload.annotations.get("gpu-autoscaler.io/min-replicas")
-    if stated is not None:
-        return int(stated)
-    return 0 if policy.methods.allow_zero_replicas else 1
+def _too_little(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]:
+    """What is left must carry the load that lasted and, of replicas, all peaks; only a stated floor need not.
+
+    Where several sources are complete, the one that shows the least is believed.
+    """
+    agreed = bool(stated(snapshot, action, "min-replicas")) or policy.methods.allow_zero_replicas
+    if action.method == "idle" and agreed:
+        return []
+    table, target, found = snapshot.holders, policy.need.target_utilization, []
+    lasted, peaks = [], []
+    for pod in live_pods(snapshot, action):
+        choices = _complete(snapshot, pod, action, policy)
+        lasted.append(min(sum(int(table.history_busiest[r]) for r in rows) for rows in choices))
+        peaks.append(min(sum(int(table.history_peak[r]) for r in rows) for rows in choices))
+        intervals = [snapshot.telemetry.sources[table.source[rows[0]]].interval_ms for rows in choices]
+        known_ms = max(
+            min(int(table.history_samples[r]) for r in rows) * interval
+            for rows, interval in zip(choices, intervals, strict=True)
+        )
+        if known_ms < policy.need.min_confidence * policy.need.confidence_unit:
+            found.append(f"pod {pod.name} is known for too short a time")
+    if action.lever == "template":
+        if max(lasted, default=0) > action.after * 10_000 * target:
+            found.append("a pod would not hold the load that lasted")
+        return found
+    held = min(
+        snapshot.shapes[pod.shape].demand.get(action.resource, 0) for pod in live_pods(snapshot, action)
+    )
+    if sum(lasted) > action.after * held * 10_000 * target:
+        found.append("the replicas left would not hold the load that lasted")
+    if sum(peaks) > action.after * held * 10_000:
+        found.append("the replicas left would not hold the peaks that were seen")
+    return found
+
+
+def stated(snapshot: Snapshot, action: Action, what: str) -> list[str]:
+    """What the owner says under a name of ours, on namespace, workload and pods, as annotation or label."""
+    workload, key = workload_of(snapshot, action), f"gpu-autoscaler.io/{what}"
+    spaces = [n for n in snapshot.namespaces if n.name == action.target.namespace]
+    places = [workload, *spaces, *live_pods(snapshot, action)]
+    return [m[key] for place in places for m in (place.annotations, place.labels) if key in m]
+
+
+def _against_statements(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]:
+    """Every statement holds, whichever place it stands in."""
+    floors, counts = stated(snapshot, action, "min-replicas"), stated(snapshot, action, "allowed-gpus")
+    roles, consent = stated(snapshot, action, "role"), counts
+    found = []
+    if action.lever == "scale":
+        consent = floors if action.method == "idle" else []
+        least = max(map(int, floors), default=0 if policy.methods.allow_zero_replicas else 1)
+        if action.after < least:
+            found.append("goes below the floor")
+        if action.after == 0 and "serving" in roles and not {*roles} - {"serving"}:
+            found.append("leaves a server at nothing")
+    elif action.after < 1 or any(
+        str(action.after) not in text.replace(" ", "").split(",") for text in counts
+    ):
+        found.append("is no count that the owner allows")
+    if not consent and any(role not in {"serving", "interactive"} for role in roles):
+        found.append("changes training without consent")
+    return found
 
 
 def _size_limits(snapshot: Snapshot, action: Action) -> list[str]:
@@ -192,7 +257,11 @@ def _moves(rollout: Rollout, replicas: int) -> tuple[int, int]:
 def _taken(workload: Workload, action: Action) -> int:
     if action.lever == "scale":
         return action.before - action.after
-    return _moves(workload.rollout, workload.replicas)[1] if workload.ref.kind == "Deployment" else 1
+    if workload.ref.kind == "StatefulSet":
+        return max(
+            1, min(math.ceil(scaled(workload.rollout.max_unavailable, workload.replicas)), workload.replicas)
+        )
+    return _moves(workload.rollout, workload.replicas)[1]
 
 
 def _disruptions(snapshot: Snapshot, plan: Plan, budget: Budget) -> list[str]:

@@ -148,6 +148,8 @@ class ScriptedStore:
     ahead_s: float = 0.0
     warnings: list[str] = field(default_factory=list)
     series: dict[str, list[tuple[dict[str, str], float]]] = field(default_factory=dict)
+    jobs: list[str] = field(default_factory=lambda: ["dcgm-exporter"])
+    """The scrape jobs that publish each of the series."""
     interval_s: float = 15.0
     queries: int = 0
 
@@ -174,13 +176,17 @@ class ScriptedStore:
 
     def _vector(self, query: str, now_s: float) -> list[dict[str, Any]]:
         metric = next((name for name in self.series if re.search(rf"\b{name}\b", query)), None)
-        if metric is None:
+        pin = re.search(r'job=~?"(.*?)"', query)
+        jobs = [job for job in self.jobs if pin is None or re.fullmatch(pin.group(1), job)]
+        if metric is None or not jobs:
             return []
+        if query.startswith("count by (job)"):
+            return [{"metric": {"job": job}, "value": [now_s, "1"]} for job in jobs]
         grouped = re.match(r"\w+ by \((.*?)\)", query)
         labels = [label.strip() for label in grouped.group(1).split(",")] if grouped else []
-        found = re.search(r"\[(\d+)ms", query)
-        samples = max(1, round(int(found.group(1)) / 1000 / self.interval_s)) if found else 1
-        span_s = int(found.group(1)) / 1000 if found else 0.0
+        spans_s = [int(text) / 1000 for text in re.findall(r"\[(\d+)ms", query)]
+        span_s = spans_s[0] if query.startswith("max(") else max(spans_s, default=0.0)
+        samples = max(1, round(span_s / self.interval_s)) if spans_s else 1
         return [
             {
                 "metric": {label: owner[label] for label in labels if label in owner},
@@ -199,7 +205,7 @@ def _value(query: str, value: float, *, samples: int, now_s: float, span_s: floa
         return samples
     if "sum_over_time" in query:
         return value * samples
-    return 1.0 if query.startswith("count by") else value
+    return value
 
 
 @dataclass

@@ -40,6 +40,7 @@ COLUMNS = (
     "history_samples",
     "history_p95",
     "history_peak",
+    "history_busiest",
     "history_first_ms",
     "memory_peak_mib",
     "memory_total_mib",
@@ -64,8 +65,9 @@ def seen_boards(draw: st.DrawFn, *, wild: bool) -> Board:
         "peak": peak,
         "history_p95": p95,
         "history_peak": max(peak, p95, draw(st.sampled_from([0.0, 0.0, 0.0, 1.0]))),
+        "history_busiest": max(mean, draw(mostly(0.0, 0.3, 1.0))),
         "memory_mib": draw(mostly(1_000, 0, 60_000)),
-        "history_ms": draw(mostly(30 * DAY_MS, 2 * DAY_MS, DAY_MS, HOUR_MS)),
+        "history_ms": draw(mostly(30 * DAY_MS, 4 * DAY_MS, 2 * DAY_MS, HOUR_MS)),
     }
     if not wild:
         return Board(**calm)
@@ -78,6 +80,7 @@ def seen_boards(draw: st.DrawFn, *, wild: bool) -> Board:
             "age_ms": draw(mostly(0, 30_000, HOUR_MS, -HOUR_MS)),
             "history_ms": draw(mostly(30 * DAY_MS, 0, HOUR_MS)),
             "history_p95": draw(mostly(p95, 6.5535, 1.0)),
+            "history_busiest": draw(mostly(calm["history_busiest"], 6.5535, 0.0)),
             "peak": draw(mostly(peak, 6.5535, 3.4, 0.0)),
             "flags": draw(mostly(0, 0, 1, 2, 4, 8, 15)),
             "device": draw(mostly("", "gpu-7")),
@@ -122,9 +125,11 @@ def specs(draw: st.DrawFn, *, name: str, wild: bool) -> Spec:
         seen=tuple(seen),
         annotations=draw(_calm_annotations()),
         container={
-            "parallelism": draw(mostly((), ("--tensor-parallel-size",))),
+            "parallelism": draw(mostly((), ("--tensor-parallel-size",), ("WORLD_SIZE",))),
             "ports": draw(mostly((), (8080,))),
         },
+        labels=draw(mostly({}, {MIN_REPLICAS: "2"}, {ROLE: "training"})),
+        pod=draw(mostly({}, {"annotations": draw(_calm_annotations())})),
         rollout=draw(mostly({}, {"max_surge": "0", "max_unavailable": "1"}, {"recreate": True})),
     )
     return _wilder(draw, base) if wild else base
@@ -139,12 +144,12 @@ def _wilder(draw: st.DrawFn, spec: Spec) -> Spec:
         resource=draw(mostly(GPU, "nvidia.com/gpu.shared", "gpuconfig.com/gpu")),
         replicas=draw(st.sampled_from([None, None, None, None, 0, 1, 5, -1])),
         annotations=draw(st.one_of(st.just(spec.annotations), _wild_annotations())),
-        labels=draw(mostly({}, {"kueue.x-k8s.io/queue-name": "q"}, {"gpu": "true"})),
+        labels=draw(mostly(spec.labels, {"kueue.x-k8s.io/queue-name": "q"}, {"gpu": "true"})),
         node=draw(mostly("node-1", "node-2", "", "gone")),
         age_ms=draw(mostly(60 * DAY_MS, 5 * MINUTE_MS, -HOUR_MS)),
         pod=draw(
             mostly(
-                {},
+                spec.pod,
                 {"started_ms": -1},
                 {"phase": "Pending", "ready": False},
                 {"phase": "Failed"},
@@ -200,7 +205,11 @@ def limits(draw: st.DrawFn, *, used: int = 10) -> dict[str, Any]:
     )
     return {
         "namespaces": some(
-            lambda _: NamespaceRow("team", annotations=draw(mostly({}, {}, {DO_NOT_DISRUPT: "true"})))
+            lambda _: NamespaceRow(
+                "team",
+                labels=draw(mostly({}, {MIN_REPLICAS: "2"}, {ROLE: "batch"})),
+                annotations=draw(mostly({}, {}, {DO_NOT_DISRUPT: "true"}, {ALLOWED_GPUS: "1,2"})),
+            )
         ),
         "quotas": some(
             lambda _: Quota(
@@ -240,7 +249,11 @@ def limits(draw: st.DrawFn, *, used: int = 10) -> dict[str, Any]:
         "autoscalers": some(lambda _: Autoscaler("team", "hpa", "Deployment", "w0", 1, 5)),
         "access": some(
             lambda _: KindAccess(
-                draw(st.sampled_from(["PodDisruptionBudget", "ResourceQuota", "Lease"])),
+                draw(
+                    st.sampled_from(
+                        ["PodDisruptionBudget", "ResourceQuota", "HorizontalPodAutoscaler", "Lease"]
+                    )
+                ),
                 draw(st.sampled_from(["available", "absent", "forbidden", "timeout"])),
             )
         ),
@@ -288,6 +301,7 @@ def worlds(draw: st.DrawFn, *, wild: bool = True, at_most: int = 4) -> Snapshot:
                 {"skew_ms": -HOUR_MS},
                 {"window_ms": 0},
                 {"lag_ms": -5},
+                {"read_ms": 40_000},
                 {"unowned": (UnownedDevice("gpu-x", "node-1", 9_000), UnownedDevice("gpu-y", "", 9_000))},
                 {"dropped": {"NaN": 3}, "ghosts": 2},
             )
@@ -410,6 +424,7 @@ _LOSSES: dict[str, tuple[str, int]] = {
     "peak missing": ("peak", 65_535),
     "percentile missing": ("history_p95", 65_535),
     "history peak missing": ("history_peak", 65_535),
+    "busiest window missing": ("history_busiest", 65_535),
 }
 LOSSES = ("absent", *_LOSSES)
 
@@ -474,7 +489,7 @@ def _redivided(snapshot: Snapshot, rows: list[int], keep: int) -> Snapshot:
     """The use of these rows, put on the first `keep` of them."""
     table = snapshot.holders
     columns = {}
-    for name in ("mean", "peak", "history_p95", "history_peak"):
+    for name in ("mean", "peak", "history_p95", "history_peak", "history_busiest"):
         values = getattr(table, name).astype(np.int64)
         values[rows[:keep]] = min(10_000, -(-int(values[rows].sum()) // keep)) if keep else 0
         columns[name] = values
@@ -529,13 +544,20 @@ def eager_specs(draw: st.DrawFn, *, name: str) -> Spec:
     replicas = draw(st.integers(1, 4))
     means = draw(st.sampled_from([(0.0,) * gpus, (0.25, *[0.0] * (gpus - 1)), (0.05, *[0.0] * (gpus - 1))]))
     quiet, seen = (0.0,) * gpus, [means] * replicas
+    peak, busiest = draw(mostly((0.0, 0.0), (1.0, 0.0), (0.4, 0.3), (1.0, 0.8)))
     if draw(st.booleans()):
         seen[-1] = quiet
     return Spec(
         name=name,
         gpus=gpus,
         kind=draw(mostly("Deployment", "StatefulSet")),
-        seen=tuple(tuple(Board(mean) for mean in found) for found in seen),
+        seen=tuple(
+            tuple(
+                Board(mean, history_peak=max(mean, peak), history_busiest=max(mean, busiest))
+                for mean in found
+            )
+            for found in seen
+        ),
         annotations=draw(st.sampled_from([{}, {MIN_REPLICAS: "0"}, {MIN_REPLICAS: "1"}])),
         shape={"priority": draw(mostly(0, 50, 50, 2_000_000_000))},
         node=draw(mostly("node-1", "node-2")),

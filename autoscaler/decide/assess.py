@@ -1,8 +1,8 @@
 """What a workload is and how it uses what it holds: role, verdict and need, each with its stated cause."""
 
+import re
 from dataclasses import dataclass
 
-from autoscaler.decide import marks
 from autoscaler.decide.evidence import observe_unit
 from autoscaler.decide.need import estimate_need, largest_need
 from autoscaler.decide.world import Case, World
@@ -26,19 +26,40 @@ _TRAINING_KINDS = frozenset(
 )
 _SERVING_KINDS = frozenset({"InferenceService", "LeaderWorkerSet", "RayService", "LLMInferenceService"})
 _INTERACTIVE_KINDS = frozenset({"Notebook", "RayCluster"})
-_TRAINING_IMAGES = ("train", "finetune", "deepspeed", "torchrun")
+_TRAINING_IMAGES = (
+    "train",
+    "trainer",
+    "training",
+    "finetune",
+    "finetuning",
+    "fine-tune",
+    "fine-tuning",
+    "deepspeed",
+    "torchrun",
+)
 _SERVING_IMAGES = (
     "vllm",
     "triton",
+    "tritonserver",
+    "torchserve",
     "tgi",
-    "text-generation-inference",
     "sglang",
     "inference",
     "serving",
     "kserve",
 )
-_INTERACTIVE_IMAGES = ("jupyter", "notebook", "code-server", "rstudio")
+_INTERACTIVE_IMAGES = (
+    "jupyter",
+    "jupyterlab",
+    "jupyterhub",
+    "notebook",
+    "notebooks",
+    "code-server",
+    "rstudio",
+)
 _JUPYTER_PORT = 8888
+_RENDEZVOUS_PORT = 29500
+"""PyTorch's default MASTER_PORT, where the ranks of one run meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +128,10 @@ def _idle_ms(world: World, unit: Measured) -> int:
 
 
 def role_of(case: Case) -> tuple[Role, str]:
-    """Training, serving, interactive or unstated, with the cause; the owner's annotation comes first."""
-    text = {**case.workload.labels, **case.workload.annotations}.get(marks.ROLE)
-    if text is not None:
-        stated = text.strip().lower()
-        known = next((role for role in marks.ROLES if role == stated), None)
-        # A statement that cannot be read is not ignored: training is the role that allows the least.
-        return known or "training", f"{marks.ROLE}={text[:40]}" + ("" if known else " (unreadable)")
+    """Training, serving, interactive or unstated, with the cause; the owner's statement comes first."""
+    stated = case.stated.role
+    if stated is not None:
+        return stated.role, stated.cause
     kind = case.workload.ref.kind
     if kind in _TRAINING_KINDS:
         return "training", f"kind {kind}"
@@ -127,18 +145,24 @@ def role_of(case: Case) -> tuple[Role, str]:
 def _role_by_container(case: Case) -> tuple[Role, str]:
     containers = [c for c in (case.shape.containers if case.shape else ()) if c.role != "init"]
     for container in containers:
-        image = container.image.lower()
-        if _JUPYTER_PORT in container.ports or any(word in image for word in _INTERACTIVE_IMAGES):
+        if _JUPYTER_PORT in container.ports or _image_names(container.image, _INTERACTIVE_IMAGES):
             return "interactive", f"container {container.name}: notebook port or image"
         if container.tty:
             return "interactive", f"container {container.name} has a terminal"
     for container in containers:
-        image = container.image.lower()
-        if any(word in image for word in _TRAINING_IMAGES):
+        if _RENDEZVOUS_PORT in container.ports:
+            return "training", f"container {container.name} has the rendezvous port {_RENDEZVOUS_PORT}"
+        if _image_names(container.image, _TRAINING_IMAGES):
             return "training", f"image of container {container.name}"
-        if any(word in image for word in _SERVING_IMAGES):
+        if _image_names(container.image, _SERVING_IMAGES):
             return "serving", f"image of container {container.name}"
     for container in containers:
         if container.ports:
             return "serving", f"container {container.name} listens on port {container.ports[0]}"
     return "unstated", "nothing tells"
+
+
+def _image_names(image: str, words: tuple[str, ...]) -> bool:
+    """Whether the last part of an image's path, tag included, has one of the words whole: digitgif is no tgi."""
+    parts = f"-{'-'.join(re.split('[-_.:@]+', image.lower().rpartition('/')[2]))}-"
+    return any(f"-{word}-" in parts for word in words)

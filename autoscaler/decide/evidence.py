@@ -72,6 +72,10 @@ def reason_of(observation: Observation) -> Reason | None:
 
 
 def _nothing_seen(world: World, unit: Unit) -> Observation:
+    if told := world.snapshot.telemetry.untrusted:
+        return Unattributed(
+            f"several scrape jobs publish GPU series ({'; '.join(told)}): set evidence.sourceJob"
+        )
     node, boards = unit.pod.node, world.policy.resources.boards
     unowned = len(world.unowned.get(node, ()))
     free = sum(max(0, amount) for name, amount in world.free.get(node, {}).items() if name in boards)
@@ -152,7 +156,7 @@ def _incomplete(world: World, rows: tuple[int, ...], held: int) -> Observation |
         return Partial("samples of a board were no numbers or out of range")
     if any(int(holders.samples[row]) == 0 for row in rows):
         return Partial("a board has no sample in the window")
-    columns = (holders.mean, holders.peak, holders.history_p95, holders.history_peak)
+    columns = (holders.mean, holders.peak, holders.history_p95, holders.history_peak, holders.history_busiest)
     if any(int(column[row]) == MISSING_ACTIVITY for row in rows for column in columns):
         return Partial("a board has no readable activity")
     return None
@@ -174,10 +178,14 @@ def _source(world: World, rows: tuple[int, ...]) -> Source:
     return world.snapshot.telemetry.sources[int(world.snapshot.holders.source[rows[0]])]
 
 
+def _ages_ms(world: World, rows: tuple[int, ...]) -> list[int]:
+    """Of each board's newest sample by the store's clock, which it may be ahead of."""
+    return [world.snapshot.telemetry.store_ms - int(world.snapshot.holders.last_ms[row]) for row in rows]
+
+
 def _age_ms(world: World, rows: tuple[int, ...]) -> int:
-    """Of the sample that is farthest from the store's clock, which may be ahead of it."""
-    ages = [world.snapshot.telemetry.store_ms - int(world.snapshot.holders.last_ms[row]) for row in rows]
-    return max(ages, key=lambda age: (abs(age), age))
+    """Of the oldest of them when the snapshot was taken: reading them took its time."""
+    return max(_ages_ms(world, rows)) + max(world.snapshot.telemetry.read_ms, 0)
 
 
 def _too_old(world: World, rows: tuple[int, ...]) -> Observation | None:
@@ -187,8 +195,9 @@ def _too_old(world: World, rows: tuple[int, ...]) -> Observation | None:
     if age_ms > allowed_ms:
         limit = format_duration(allowed_ms)
         return Stale(f"newest sample is {format_duration(age_ms)} old, {limit} allowed", age_ms=age_ms)
-    if age_ms < -allowed_ms:
-        return Contradictory(f"newest sample is {format_duration(-age_ms)} ahead of the store's clock")
+    ahead_ms = -min(_ages_ms(world, rows))
+    if ahead_ms > allowed_ms:
+        return Contradictory(f"newest sample is {format_duration(ahead_ms)} ahead of the store's clock")
     return None
 
 
@@ -243,6 +252,7 @@ def _measured(world: World, unit: Unit, rows: tuple[int, ...]) -> Measured:
             peak=_clamped(holders.peak[row]),
             history_p95=_clamped(holders.history_p95[row]),
             history_peak=_clamped(max(holders.history_peak[row], holders.peak[row])),
+            history_busiest=_clamped(max(holders.history_busiest[row], holders.mean[row])),
             memory_peak_mib=_known_mib(int(holders.memory_peak_mib[row])),
             memory_total_mib=_known_mib(int(holders.memory_total_mib[row])),
         )

@@ -1,11 +1,9 @@
-"""Annotations that owners write: consent, floors, roles and do-not-touch marks, ours and other projects'.
+"""Annotations that owners write: the names of ours, and do-not-touch marks, ours and other projects'.
 
-A mark that cannot be read is never guessed: it protects, or withholds consent, and the explanation names it.
+A mark that cannot be read is never guessed: it protects, and the explanation names it.
 """
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -25,38 +23,6 @@ KUEUE: Final = (
 ROLES: Final[tuple[Role, ...]] = ("training", "serving", "interactive")
 _KARPENTER: Final = "karpenter.sh/do-not-disrupt"
 _INT32_MAX: Final = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """An owner's statement of whole numbers: `values` if readable, else `fault` says why not."""
-
-    text: str
-    values: tuple[int, ...] = ()
-    fault: str = ""
-
-
-def allowed_counts(annotations: Mapping[str, str]) -> Statement | None:
-    """The counts of boards per unit that the owner consents to, ascending; None where nothing is stated."""
-    text = annotations.get(ALLOWED_GPUS)
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"[0-9]{1,4}", part) and int(part) > 0 for part in parts):
-        return Statement(
-            text, fault=f"annotation {ALLOWED_GPUS} is not a list of counts over 0: {text[:40]!r}"
-        )
-    return Statement(text, values=tuple(sorted({int(part) for part in parts})))
-
-
-def minimum_replicas(annotations: Mapping[str, str]) -> Statement | None:
-    """The floor of replicas that the owner states; None where nothing is stated."""
-    text = annotations.get(MIN_REPLICAS)
-    if text is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,6}", text.strip()):
-        return Statement(text, fault=f"annotation {MIN_REPLICAS} is not a whole number: {text[:40]!r}")
-    return Statement(text, values=(int(text),))
 
 
 def protection(annotations: Mapping[str, str], *, since_ms: int, now_ms: int) -> str:

@@ -19,13 +19,9 @@ Estimator: TypeAlias = Callable[[Measured], float]
 MILLI = 1000
 
 
-def activity_load(value: Callable[[Measured], Iterable[int]], *, target_utilization: float) -> Estimator:
-    """Sum of the boards' activity over the busy share aimed at."""
-
-    def estimate(unit: Measured) -> float:
-        return sum(value(unit)) * MILLI / ACTIVITY_SCALE / target_utilization
-
-    return estimate
+def activity_load(value: Callable[[Measured], int], *, target_utilization: float) -> Estimator:
+    """The boards' activity together over the busy share aimed at."""
+    return lambda unit: value(unit) * MILLI / ACTIVITY_SCALE / target_utilization
 
 
 def memory_load(*, memory_target: float) -> Estimator:
@@ -78,6 +74,16 @@ def usual_activity(board: BoardUse) -> int:
     return max(board.history_p95, board.mean)
 
 
+def activity_of(boards: Iterable[BoardUse]) -> int:
+    """The activity that boards have to carry together, in 1/10,000.
+
+    The percentile forgives a board whatever lasts under 5 % of the history, so that boards with a busy hour a day
+    would count as unused; load that lasted for a whole window counts in full.
+    """
+    seen = tuple(boards)
+    return max(sum(usual_activity(board) for board in seen), sum(board.history_busiest for board in seen))
+
+
 def active_boards(unit: Measured, *, active_floor: float) -> int:
     """An upper bound of the boards that were ever active at once: those that ever were."""
     return sum(1 for board in unit.boards if board.history_peak >= active_floor * ACTIVITY_SCALE)
@@ -94,12 +100,10 @@ def _milli(value: float) -> int:
 def estimate_need(unit: Measured, policy: Policy) -> Need:
     """What one unit requires; lower and upper widen as history thins."""
     need = policy.need
-    usual = activity_load(
-        lambda u: (usual_activity(b) for b in u.boards), target_utilization=need.target_utilization
-    )
-    mean = activity_load(lambda u: (b.mean for b in u.boards), target_utilization=need.target_utilization)
+    activity = activity_load(lambda u: activity_of(u.boards), target_utilization=need.target_utilization)
+    mean = activity_load(lambda u: sum(b.mean for b in u.boards), target_utilization=need.target_utilization)
     memory = memory_load(memory_target=need.memory_target)
-    target = at_least(with_margin(usual, margin=need.margin), memory)
+    target = at_least(with_margin(activity, margin=need.margin), memory)
     unit_ms = int(need.confidence_unit)
     upper = with_confidence(target, unit_ms=unit_ms, multiplier=1.0, exponent=1.0)
     lower = with_confidence(mean, unit_ms=unit_ms, multiplier=0.001, exponent=-2.0)
@@ -107,7 +111,7 @@ def estimate_need(unit: Measured, policy: Policy) -> Need:
         lower=_milli(min(lower(unit), target(unit))),
         target=_milli(target(unit)),
         upper=_milli(upper(unit)),
-        activity=_milli(usual(unit)),
+        activity=_milli(activity(unit)),
         memory=_milli(memory(unit)),
         active_peak=active_boards(unit, active_floor=policy.evidence.active_floor),
         confidence=round(confidence_of(unit, unit_ms=unit_ms), 6),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from autoscaler.decide.world import POD_SEATS
 from autoscaler.model.cluster import NodeRow
 from autoscaler.model.resources import Vector, fits, subtract
+from autoscaler.model.selectors import meets
 from autoscaler.model.shapes import PodShape, Requirement, Taint, Toleration
 
 
@@ -24,20 +25,9 @@ def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
 
 def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Whether a node's labels meet a node-selector requirement; an unknown operator is not met."""
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            return _compares(requirement, value)
-        case _:
-            return False
+    if requirement.operator in {"Gt", "Lt"}:
+        return _compares(requirement, labels.get(requirement.key))
+    return meets(labels, requirement.key, requirement.operator, requirement.values) is True
 
 
 def _compares(requirement: Requirement, value: str | None) -> bool:

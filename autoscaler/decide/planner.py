@@ -10,7 +10,7 @@ from autoscaler.decide.guards.limits import quota_charge
 from autoscaler.decide.guards.rollout import unavailable_of
 from autoscaler.decide.guards.successor import surge_places
 from autoscaler.decide.methods import methods_for
-from autoscaler.decide.methods.scale_in import leaving
+from autoscaler.decide.methods.replicas import leaving
 from autoscaler.decide.proposal import Coverage, Judged, Proposal, Ruling, refuse, successor_demand
 from autoscaler.decide.tally import Effect, Tally
 from autoscaler.decide.world import TERMINAL, Case, World, is_board

@@ -6,12 +6,15 @@ from autoscaler.decide.assess import Assessment
 from autoscaler.decide.world import Case
 from autoscaler.model.plan import Lever, Method, Refusal
 from autoscaler.model.reasons import CATALOGUE, Reason
-from autoscaler.model.resources import Vector
+from autoscaler.model.resources import Vector, maximum, total
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change that a method would make: boards per pod (template) or replicas (scale), from and to."""
+    """A change that a method would make: boards per pod (template) or replicas (scale), from and to.
+
+    `agreed` says that owner or policy stated a floor that may be gone to on proven idleness alone.
+    """
 
     method: Method
     reason: Reason
@@ -20,6 +23,7 @@ class Proposal:
     after: int
     saved_boards: int
     because: str
+    agreed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +71,23 @@ def refuse(judged: Judged, ruling: Ruling, proposal: Proposal | None = None) -> 
 
 
 def successor_demand(judged: Judged, proposal: Proposal) -> Vector:
-    """What a pod made from the changed template asks for."""
-    shape = judged.case.shape
-    demand = dict(shape.demand) if shape else {}
+    """What a pod made from the changed template will ask for: at least what the template states and live pods hold.
+
+    A LimitRange's defaults are written into pods at admission, so a template may state less than its pods ask for.
+    """
+    resource, change = judged.case.resource, 0
     if proposal.lever == "template":
-        demand[judged.case.resource] = demand.get(judged.case.resource, 0) - proposal.before + proposal.after
+        change = proposal.after - proposal.before
+    demand: Vector = {}
+    for shape in judged.case.distinct_shapes:
+        changed = {**shape.demand, resource: shape.demand.get(resource, 0) + change}
+        demand = maximum(demand, changed)
     return demand
+
+
+def successor_limits(judged: Judged) -> Vector:
+    """The limits of a pod made from the template, other than boards: at least what live pods have."""
+    limits: Vector = {}
+    for shape in judged.case.distinct_shapes:
+        limits = maximum(limits, total(c.limits for c in shape.containers if c.role != "init"))
+    return limits

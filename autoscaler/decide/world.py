@@ -1,10 +1,11 @@
 """Look-ups over a snapshot, built once for each cycle, and the case of one workload."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
 
+from autoscaler.decide.statements import Carrier, Statements, read_statements
 from autoscaler.model.cluster import (
     Autoscaler,
     Budget,
@@ -54,7 +55,8 @@ class Case:
     """One workload with its live units, as the methods and guards see it.
 
     `held` is boards (or units of `resource`) per live unit, the largest where units differ; `container` is the
-    template's container that asks for the resource, None where there is not exactly one.
+    template's container that asks for the resource, None where there is not exactly one; `stated` is what its
+    owners say of it.
     """
 
     workload: Workload
@@ -65,6 +67,7 @@ class Case:
     held: int
     container: ContainerShape | None
     containers: int
+    stated: Statements
 
     @property
     def total_held(self) -> int:
@@ -77,15 +80,20 @@ class Case:
         return (*((self.template,) if self.template else ()), *(unit.shape for unit in self.units))
 
     @property
+    def distinct_shapes(self) -> tuple[PodShape, ...]:
+        """The same, each once: thousands of units share a few."""
+        return tuple({id(shape): shape for shape in self.shapes}.values())
+
+    @property
     def parallelism(self) -> tuple[str, ...]:
         """Hints in any container, live or of the template, that a count is built into the application."""
-        containers = (container for shape in self.shapes for container in shape.containers)
+        containers = (container for shape in self.distinct_shapes for container in shape.containers)
         return tuple(sorted({hint for container in containers for hint in container.parallelism}))
 
     @property
     def faults(self) -> tuple[str, ...]:
         """What could not be read of the template or a live unit."""
-        return tuple(fault for shape in self.shapes for fault in shape.faults)
+        return tuple(fault for shape in self.distinct_shapes for fault in shape.faults)
 
     @property
     def shape(self) -> PodShape | None:
@@ -223,7 +231,17 @@ class World:
             held=held,
             container=asking[0] if len(asking) == 1 else None,
             containers=len(asking),
+            stated=read_statements(self._carriers(workload, units)),
         )
+
+    def _carriers(self, workload: Workload, units: tuple[Unit, ...]) -> Iterator[Carrier]:
+        """The places where owners may state something, the widest first."""
+        namespace = self.namespaces.get(workload.ref.namespace)
+        if namespace:
+            yield from ((" on the namespace", texts) for texts in (namespace.annotations, namespace.labels))
+        yield from (("", texts) for texts in (workload.annotations, workload.labels))
+        for unit in units:
+            yield from ((" on a pod", texts) for texts in (unit.pod.annotations, unit.pod.labels))
 
 
 class _Namespaced(Protocol):

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from autoscaler.kube.wire import Wire
+from autoscaler.kube.wire import Int32, Wire
 
 DISRUPTION_BUDGET = "DisruptionBudget"
 """The cause a 429 carries when a disruption budget refused an eviction; priority-and-fairness has no cause."""
 
 _MESSAGE_LIMIT = 400
+UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+"""All that decoding raises for hostile bytes; nesting too deep to follow is a ``RecursionError``."""
 
 
 class Cause(Wire):
@@ -33,7 +35,7 @@ class Details(Wire):
     kind: str = ""
     uid: str = ""
     causes: list[Cause] | None = None
-    retry_after_seconds: int = 0
+    retry_after_seconds: Int32 = 0
 
 
 class Status(Wire):
@@ -41,7 +43,7 @@ class Status(Wire):
 
     kind: str = ""
     status: str | None = None
-    code: int = 0
+    code: Int32 = 0
     reason: str = ""
     message: str = ""
     details: Details | None = None
@@ -209,7 +211,7 @@ def decode_status(body: bytes) -> Status | None:
     """The body as a ``Status`` object, or None when it is something else."""
     try:
         decoded = _status_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return decoded if decoded.kind == "Status" else None
 

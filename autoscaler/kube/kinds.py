@@ -110,4 +110,4 @@ KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
         )
     }
 )
-"""All kinds of step 1 by name."""
+"""All kinds that are read, by name."""

@@ -5,6 +5,7 @@ token, respects the client-side rate and what the server asks for in ``Retry-Aft
 never holds more of an answer than a cap. It knows no kinds beyond what it is told and no metrics library: it calls hooks.
 """
 
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -21,6 +22,7 @@ from aiolimiter import AsyncLimiter
 from autoscaler.kube.config import ClusterAccess
 from autoscaler.kube.connection import NETWORK_ERRORS, describe_failure, open_connector
 from autoscaler.kube.errors import (
+    UNREADABLE,
     ApiError,
     KubeError,
     UnexpectedBody,
@@ -33,8 +35,20 @@ from autoscaler.kube.server_clock import ServerClock
 
 # Read once at import: looking up the version reads files, which would block the loop.
 _USER_AGENT = f"gpu-autoscaler/{metadata.version('gpu-autoscaler')}"
+_ITEM = re.compile(r"\$\.items\[(\d+)\]")
 _STATUS_PEEK_BYTES = 64 * 1024
 """A ``Status`` is small; larger bodies are not looked at twice (a list's own ``kind`` is checked after decoding)."""
+
+
+class _Named(msgspec.Struct):
+    metadata: dict[str, object] = {}
+
+
+class _NamedItems(msgspec.Struct):
+    items: list[_Named] = []
+
+
+_named_decoder = msgspec.json.Decoder(_NamedItems)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,15 +169,16 @@ class KubeSession:
         limit: int,
         continue_token: str = "",
         params: Mapping[str, str] | None = None,
+        retry: bool = False,
     ) -> Page[T]:
-        """One page of all objects of a kind. Not retried: whoever lists has a backoff of his own.
+        """One page of all objects of a kind. Retried only if asked for: whoever watches has a backoff of his own.
 
         Anything but a list of that kind is an error: a ``Status`` read as a list would be an empty cluster.
         """
         query = {**(params or {}), "limit": str(limit)}
         if continue_token:
             query["continue"] = continue_token
-        page: Page[T] = await self.get_json(kind.path, query, kind.page_decoder, retry=False)
+        page: Page[T] = await self.get_json(kind.path, query, kind.page_decoder, retry=retry)
         if page.kind != f"{kind.name}List":
             raise UnexpectedBody(
                 200, "", f"asked for {kind.name}List, got {page.kind or 'an object without kind'}"
@@ -305,9 +320,22 @@ def decode_body(body: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
             raise error_from_status(status)
     try:
         return decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         start = body[:120].decode("utf-8", errors="replace")
-        raise UnexpectedBody(200, "", f"unreadable answer: {error} (starts with {start!r})") from error
+        text = f"unreadable answer: {error}{_whose(body, error)} (starts with {start!r})"
+        raise UnexpectedBody(200, "", text) from error
+
+
+def _whose(body: bytes, error: Exception) -> str:
+    """Which object of a list could not be read, as far as it can be told."""
+    found = _ITEM.search(str(error))
+    if found is None:
+        return ""
+    try:
+        metadata = _named_decoder.decode(body).items[int(found.group(1))].metadata
+    except (*UNREADABLE, IndexError):
+        return ""
+    return f", which is {metadata.get('namespace', '')}/{metadata.get('name', '')}"
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> ApiError:

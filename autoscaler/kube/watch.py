@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar, assert_never
 import msgspec
 
 from autoscaler.kube.errors import (
+    UNREADABLE,
     KubeError,
     Status,
     UnexpectedBody,
@@ -279,7 +280,7 @@ def decode_events(kind: Kind[T], blob: bytes) -> Iterator[Sequence[WatchEvent[T]
     """
     try:
         events: list[WatchEvent[T]] = kind.event_decoder.decode_lines(blob)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         yield from _decode_slowly(kind, blob)
         return
     if any(event.type == "ERROR" for event in events):
@@ -301,7 +302,7 @@ def _decode_line(kind: Kind[T], line: bytes) -> WatchEvent[T]:
         if raw.type != "ERROR":
             return kind.event_decoder.decode(line)
         status = _status_decoder.decode(raw.object)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise UnexpectedBody(200, "", f"unreadable watch event{_whose(raw)}: {error}") from error
     raise error_from_status(status)
 
@@ -312,6 +313,6 @@ def _whose(raw: _RawEvent | None) -> str:
         return ""
     try:
         metadata = _named_decoder.decode(raw.object).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return ""
     return f" of {metadata.get('namespace', '')}/{metadata.get('name', '')}"

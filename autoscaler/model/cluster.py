@@ -2,6 +2,7 @@
 
 import msgspec
 
+from autoscaler.model.duration import Instant
 from autoscaler.model.resources import Int64, Vector
 from autoscaler.model.selectors import LabelSelector
 from autoscaler.model.shapes import Taint
@@ -36,9 +37,9 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     node: str = ""
     phase: str = "Pending"
     revision: str = ""
-    created_ms: int = 0
-    started_ms: int = -1
-    ready_ms: int = -1
+    created_ms: Instant = 0
+    started_ms: Instant = -1
+    ready_ms: Instant = -1
     ready: bool = False
     deleting: bool = False
     mirror: bool = False
@@ -97,7 +98,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     resource_version: str = ""
     template: int = -1
     replicas: Int64 = 1
-    created_ms: int = 0
+    created_ms: Instant = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     rollout: Rollout = Rollout()
@@ -186,6 +187,6 @@ class PastAct(msgspec.Struct, frozen=True):
     """An act of ours as far as cool-downs and budgets need it."""
 
     ref: WorkloadRef
-    at_ms: int
+    at_ms: Instant
     boards_milli: Int64 = 0
     verified: bool = True

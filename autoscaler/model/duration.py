@@ -2,12 +2,22 @@
 
 import re
 from fractions import Fraction
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PART: Final = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(ms|s|m|h|d)", re.ASCII)
 _MAX_MS: Final = 2**53
 """Over 285,000 years; JSON readers hold it exactly."""
+
+
+LATEST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: later moments have no date."""
+Instant = Annotated[int, Meta(ge=-1, le=LATEST_MS)]
+"""A moment in ms since the epoch; -1 where it has not happened."""
+Span = Annotated[int, Meta(ge=-LATEST_MS, le=LATEST_MS)]
+"""A measured time in ms; below zero where a clock is ahead."""
 
 
 class DurationError(ValueError):

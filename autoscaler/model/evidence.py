@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from autoscaler.model.resources import Int64
+from autoscaler.model.duration import Instant, Span
 
 ACTIVITY_SCALE: Final = 10_000
 MISSING_ACTIVITY: Final = 65_535
@@ -33,6 +33,7 @@ _DTYPES: Final[dict[str, type[np.generic]]] = {
     "history_samples": np.uint32,
     "history_p95": np.uint16,
     "history_peak": np.uint16,
+    "history_busiest": np.uint16,
     "history_first_ms": np.int64,
     "memory_peak_mib": np.uint32,
     "memory_total_mib": np.uint32,
@@ -61,7 +62,9 @@ class HolderTable(msgspec.Struct, frozen=True, eq=False):
 
     Activity columns are in 1/10,000 (`MISSING_ACTIVITY` where nothing was seen), memory in MiB (`MISSING_MIB`),
     times in ms. `pod` indexes `Snapshot.pods`, `source` indexes `Telemetry.sources`.
-    `samples`, `mean` and `peak` cover the evidence window, `history_*` the longer history window.
+    `samples`, `mean` and `peak` cover the evidence window, `history_*` the longer history window;
+    `history_busiest` is the highest mean of any evidence window in the history, a peak that lasted.
+    Memory peaks cover both windows.
     """
 
     device: tuple[str, ...] = ()
@@ -75,6 +78,7 @@ class HolderTable(msgspec.Struct, frozen=True, eq=False):
     history_samples: Column = msgspec.field(default_factory=_empty)
     history_p95: Column = msgspec.field(default_factory=_empty)
     history_peak: Column = msgspec.field(default_factory=_empty)
+    history_busiest: Column = msgspec.field(default_factory=_empty)
     history_first_ms: Column = msgspec.field(default_factory=_empty)
     memory_peak_mib: Column = msgspec.field(default_factory=_empty)
     memory_total_mib: Column = msgspec.field(default_factory=_empty)
@@ -110,7 +114,7 @@ class Source(msgspec.Struct, frozen=True):
 
     profile: str
     signal: str
-    interval_ms: Int64
+    interval_ms: Span
     interval_measured: bool
     queries: tuple[str, ...] = ()
     series: int = 0
@@ -129,16 +133,23 @@ class Telemetry(msgspec.Struct, frozen=True):
 
     `fault` is empty when every query was answered; `warnings` are the store's own and make everything partial.
     `store_ms` is the store's clock at the queries, -1 where it never answered; `skew_ms` is store minus API server.
+    `read_ms` is how long the whole reading took: the evidence is that much older when the snapshot is taken.
+    `source_job` is the pattern that pins the trusted scrape jobs (empty: unpinned) and `jobs` are those seen; `untrusted`
+    names each profile that several jobs publish and that was not read for it, with its jobs.
     `unowned` are devices whose series name no pod; `ghosts` counts series of pods that the API server does not know.
     """
 
     fault: str = ""
     warnings: tuple[str, ...] = ()
-    store_ms: Int64 = -1
-    skew_ms: Int64 = 0
-    window_ms: Int64 = 0
-    history_window_ms: Int64 = 0
-    lag_ms: Int64 = 0
+    store_ms: Instant = -1
+    skew_ms: Span = 0
+    window_ms: Span = 0
+    history_window_ms: Span = 0
+    lag_ms: Span = 0
+    read_ms: Span = 0
+    source_job: str = ""
+    jobs: tuple[str, ...] = ()
+    untrusted: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     unowned: tuple[UnownedDevice, ...] = ()
     dropped: dict[str, int] = {}
@@ -153,6 +164,7 @@ class BoardUse(msgspec.Struct, frozen=True):
     peak: int
     history_p95: int
     history_peak: int
+    history_busiest: int
     memory_peak_mib: int | None = None
     memory_total_mib: int | None = None
 

@@ -1,6 +1,6 @@
 """A plan: what would be done, what was refused and why, and one explained row for each workload."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -133,8 +133,3 @@ class Plan(msgspec.Struct, frozen=True):
 def encode_plan(plan: Plan) -> bytes:
     """Deterministic JSON."""
     return msgspec.json.encode(plan, order="deterministic")
-
-
-def plan_to_builtins(plan: Plan) -> dict[str, Any]:
-    """Plain data for YAML and templates."""
-    return dict(msgspec.to_builtins(plan))

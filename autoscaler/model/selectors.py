@@ -29,22 +29,23 @@ class LabelSelector(msgspec.Struct, frozen=True):
         """Whether the labels match; an operator that is not known matches, the careful side for a budget."""
         if any(labels.get(key) != value for key, value in self.match_labels.items()):
             return False
-        return all(_holds(requirement, labels) for requirement in self.expressions)
+        return all(meets(labels, r.key, r.operator, r.values) is not False for r in self.expressions)
 
 
-def _holds(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
+def meets(labels: Mapping[str, str], key: str, operator: str, values: tuple[str, ...]) -> bool | None:
+    """Whether labels meet a requirement; None for an operator that only some selectors have, or none."""
+    value = labels.get(key)
+    match operator:
         case "In":
-            return value in requirement.values
+            return value in values
         case "NotIn":
-            return value not in requirement.values
+            return value not in values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
         case _:
-            return True
+            return None
 
 
 def parse_selector(text: str) -> LabelSelector:

@@ -20,6 +20,7 @@ from autoscaler.model.cluster import (
     Quota,
     Workload,
 )
+from autoscaler.model.duration import LATEST_MS, Instant
 from autoscaler.model.evidence import HolderTable, Telemetry
 from autoscaler.model.shapes import PodShape
 
@@ -45,7 +46,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     `taken_ms` is the API server's clock. `access` tells which kinds were readable.
     """
 
-    taken_ms: int
+    taken_ms: Instant
     server_version: str = ""
     shapes: tuple[PodShape, ...] = ()
     pods: tuple[PodRow, ...] = ()
@@ -127,3 +128,7 @@ def _check_references(snapshot: Snapshot) -> None:
         holders.source.min() >= 0 and holders.source.max() < len(snapshot.telemetry.sources)
     ):
         raise SnapshotError("holders refer to missing sources")
+    for name in ("last_ms", "history_first_ms"):
+        column = getattr(holders, name)
+        if len(column) and not (column.min() >= -1 and column.max() <= LATEST_MS):
+            raise SnapshotError(f"holders' {name} is no time")

@@ -11,6 +11,11 @@ import msgspec
 
 _PIECE_BYTES: Final = 256 * 1024
 """Decoded in one call: some 2 ms during which no other thread runs Python."""
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+"""All that decoding raises for hostile bytes; nesting too deep to follow is a `RecursionError`."""
+EARLIEST_S: Final = 946_684_800.0
+LATEST_S: Final = 7_258_118_400.0
+"""The years 2000 to 2200: a time outside is no clock and no time of a sample."""
 _OPENING: Final = b'{"metric":'
 _NEXT: Final = b',{"metric":'
 
@@ -42,6 +47,7 @@ class _Envelope(msgspec.Struct):
 
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
 _rows_decoder = msgspec.json.Decoder(list[Row])
+_labels_decoder = msgspec.json.Decoder(dict[str, str])
 _scalar_decoder = msgspec.json.Decoder(tuple[float, str])
 
 
@@ -65,7 +71,7 @@ def decode_answer(body: bytes) -> Answer | Failure:
     """The envelope of a body; raises `AnswerError` for anything that is not the query API's JSON."""
     try:
         envelope = _envelope_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise AnswerError(f"not an answer of the query API: {error}") from error
     if envelope.status == "error":
         return Failure(envelope.error_type, envelope.error)
@@ -89,7 +95,7 @@ def vector_rows(answer: Answer) -> Iterator[list[Row]]:
     for piece in _pieces(answer.result):
         try:
             yield _rows_decoder.decode(piece)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise AnswerError(f"unreadable vector: {error}") from error
 
 
@@ -104,10 +110,30 @@ def scalar_of(answer: Answer) -> float:
                 return float(row.value[1])
             case _:
                 raise AnswerError(f"expected a scalar, got a {answer.kind}")
-    except (msgspec.DecodeError, ValueError) as error:
+    except UNREADABLE as error:
         if isinstance(error, AnswerError):
             raise
         raise AnswerError(f"unreadable scalar: {error}") from error
+
+
+def clock_ms(answer: Answer) -> int:
+    """The answer to `time()` in ms; raises `AnswerError` for what no clock shows."""
+    seconds = scalar_of(answer)
+    if not EARLIEST_S <= seconds <= LATEST_S:  # also not-a-number
+        raise AnswerError(f"{seconds:g} s is no time of a clock")
+    return round(seconds * 1000)
+
+
+def jobs_of(answer: Answer) -> frozenset[str]:
+    """The scrape jobs that a vector is grouped by; series without one have the empty name."""
+    found: set[str] = set()
+    for rows in vector_rows(answer):
+        for row in rows:
+            try:
+                found.add(_labels_decoder.decode(row.metric).get("job", ""))
+            except UNREADABLE as error:
+                raise AnswerError(f"unreadable labels: {error}") from error
+    return frozenset(found)
 
 
 def _pieces(result: bytes) -> Iterator[bytes]:

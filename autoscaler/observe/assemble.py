@@ -17,7 +17,9 @@ from autoscaler.model.shapes import PodShape
 from autoscaler.model.snapshot import KindAccess, Snapshot
 from autoscaler.observe.attribution import AMBIGUOUS, UNOWNED, Owners, Roster, attribute
 from autoscaler.observe.holders import Activity, HolderRows
+from autoscaler.observe.hosts import Hosts
 from autoscaler.observe.owners import Key, OwnedRow, OwnerWalk
+from autoscaler.observe.plausible import plausible
 from autoscaler.observe.pods import NodeUse, PodEntry
 from autoscaler.observe.series import ProfileSeries, SeriesReading
 from autoscaler.observe.shapes import content_key
@@ -25,6 +27,9 @@ from autoscaler.observe.stores import StoresView
 
 _HANDOVER_INTERVALS: Final = 2
 """An exporter may show the former owner for as many scrapes after a device changed hands."""
+
+NODE_UNKNOWN: Final = "un-owned, on a node that is not known"
+"""A device that could be anybody's: it is in the plan's faults, since no unit can be doubted for it."""
 
 
 def assemble(
@@ -80,13 +85,17 @@ def join(reading: SeriesReading, roster: Roster, nodes: frozenset[str]) -> tuple
     rows = HolderRows(reading=reading, dropped=dropped)
     ghosts, newest_ms = 0, -1
     unowned: list[UnownedDevice] = []
-    for series in reading.profiles:
+    hosts = Hosts.of(nodes)
+    for read in reading.profiles:
+        series = plausible(read, dropped=dropped)
         intervals = [signal.source.interval_ms for signal in series.signals]
         owners = attribute(series, roster, handover_ms=_HANDOVER_INTERVALS * max(intervals, default=0))
         activity = rows.add_profile(series, owners, roster)
-        unowned.extend(_unowned(series, owners, activity, roster, nodes))
+        unowned.extend(_unowned(series, owners, activity, roster, hosts))
         ghosts += owners.ghosts
         newest_ms = max(newest_ms, int(owners.newest_ms.max(initial=-1)))
+    if nowhere := sum(1 for device in unowned if not device.node):
+        dropped[NODE_UNKNOWN] += nowhere
     telemetry = Telemetry(
         fault=reading.fault,
         warnings=reading.warnings,
@@ -94,6 +103,10 @@ def join(reading: SeriesReading, roster: Roster, nodes: frozenset[str]) -> tuple
         skew_ms=reading.skew_ms,
         window_ms=reading.window_ms,
         history_window_ms=reading.history_window_ms,
+        read_ms=reading.read_ms,
+        source_job=reading.source_job,
+        jobs=reading.jobs,
+        untrusted=reading.untrusted,
         lag_ms=max(0, reading.store_ms - newest_ms) if newest_ms >= 0 else 0,
         sources=tuple(signal.source for series in reading.profiles for signal in series.signals),
         unowned=tuple(sorted(unowned, key=lambda row: (row.node, row.device))),
@@ -108,7 +121,7 @@ def _unowned(
     owners: Owners,
     activity: Sequence[Activity],
     roster: Roster,
-    nodes: frozenset[str],
+    hosts: Hosts,
 ) -> Iterable[UnownedDevice]:
     """Devices whose newest samples name no owner, and names that several pods bear (once for each one's node)."""
     peaks = np.zeros(len(series.identities), dtype=np.int64)
@@ -122,8 +135,7 @@ def _unowned(
     for i in np.flatnonzero((owners.codes == UNOWNED) & (owners.newest_ms >= 0)).tolist():
         device = series.identities[i].device
         if device and int(owners.newest_ms[i]) > newest.get(device, -1):
-            known = sorted(name for name in map(_host, series.nodes[i]) if name in nodes)
-            place = (device, known[0] if known else "")
+            place = (device, hosts.node(series.nodes[i]))
             found[place] = max(found.get(place, 0), int(peaks[i]))
     for i in np.flatnonzero((owners.codes == AMBIGUOUS) & (owners.newest_ms >= 0)).tolist():
         name = series.identities[i].pod
@@ -134,12 +146,6 @@ def _unowned(
         UnownedDevice(device=device, node=node, peak=min(peak, ACTIVITY_SCALE))
         for (device, node), peak in found.items()
     )
-
-
-def _host(label: str) -> str:
-    """A node label's value without a port."""
-    host, colon, port = label.rpartition(":")
-    return host if colon and port.isdigit() else label
 
 
 class _Shapes:

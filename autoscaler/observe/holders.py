@@ -24,9 +24,20 @@ from autoscaler.model.evidence import (
 )
 from autoscaler.observe.attribution import Ints, Owners, Roster
 from autoscaler.observe.profiles import Memory, Profile
-from autoscaler.observe.series import BoardColumns, Column, Floats, ProfileSeries, SeriesReading, SignalSeries
+from autoscaler.observe.queries import covered_part_ms
+from autoscaler.observe.series import (
+    BoardColumns,
+    Column,
+    Floats,
+    ProfileSeries,
+    SeriesReading,
+    SignalSeries,
+    WindowColumns,
+)
 
 _TOLERANCE: Final = 1e-6
+_QUIET: Final = ACTIVITY_SCALE // 100
+"""Peak activity up to which much power is a contradiction: 1 % is the gauges' rounding."""
 _MAX_MIB: Final = 16 * 1024 * 1024
 _MAX_WATTS: Final = 100_000.0
 
@@ -99,7 +110,10 @@ def read_activity(signal: SignalSeries, *, dropped: Counter[str]) -> Activity:
 
 
 class Boards(msgspec.Struct, frozen=True):
-    """A profile's memory in MiB (`MISSING_MIB`: unknown) and whether power says that a board works, by position."""
+    """A profile's memory in MiB (`MISSING_MIB`: unknown) and whether power says that a board works, by position.
+
+    The peak is of the window and the history; unknown where either's cannot be read.
+    """
 
     peak_mib: Ints
     total_mib: Ints
@@ -112,11 +126,13 @@ def read_boards(profile: Profile, boards: BoardColumns, *, dropped: Counter[str]
     per_mib = profile.memory.per_mib if profile.memory else 1
     limit = float(_MAX_MIB * per_mib)
     used = judge((boards.used,), limit=limit, dropped=dropped)
+    past = judge((boards.past_used,), limit=limit, dropped=Counter())
+    peak = np.maximum(used.values, past.values)
     total, bad_size = _size(profile.memory, boards, limit, dropped)
     power = judge((boards.power,), limit=_MAX_WATTS, dropped=dropped)
     idle_max = profile.power.idle_max_watts if profile.power else np.inf
     return Boards(
-        peak_mib=np.where(used.good, np.ceil(used.values / per_mib), MISSING_MIB).astype(np.int64),
+        peak_mib=np.where(used.good & ~past.bad, np.ceil(peak / per_mib), MISSING_MIB).astype(np.int64),
         total_mib=np.where(total.good, np.floor(total.values / per_mib), MISSING_MIB).astype(np.int64),
         powered=power.good & (power.values > idle_max),
         bad=used.bad | bad_size,
@@ -182,15 +198,22 @@ class HolderRows:
         starts_ms[held] = roster.starts_ms[owners.codes[held]]
         age_ms = np.maximum(self._reading.store_ms - starts_ms, 0)
         interval_ms = signal.source.interval_ms
-        samples = _samples(
-            window.count, window.copies, np.minimum(age_ms, self._reading.window_ms), interval_ms
+        window_ms = np.minimum(age_ms, self._reading.window_ms)
+        samples = np.where(
+            activity.good,
+            _samples(_distinct(window, self._reading.window_ms, interval_ms), window_ms, interval_ms),
+            0,
         )
         past_ms = np.minimum(age_ms, self._reading.history_window_ms)
-        history = judge((past.p95, past.maximum), limit=signal.full * (1 + _TOLERANCE), dropped=Counter())
+        # The history's parts do not reach up to now; the window's samples are part of it.
+        history_samples = np.maximum(_samples(past.count.values, past_ms, interval_ms), samples)
+        history = judge(
+            (past.p95, past.maximum, past.busiest), limit=signal.full * (1 + _TOLERANCE), dropped=Counter()
+        )
         whole = history.good & ~judge((past.total,), limit=np.inf, dropped=Counter()).bad
         first_ms = np.where(past.first.seen, np.maximum(past.first.values * 1000.0, starts_ms), -1.0)
         # Power is a board's: it cannot be charged to one of its slices.
-        contradictory = (activity.peak == 0) & boards.powered & ~sliced
+        contradictory = (activity.peak <= _QUIET) & boards.powered & ~sliced
         flags = (
             owners.shared * SHARED
             + contradictory * CONTRADICTORY
@@ -200,13 +223,17 @@ class HolderRows:
         columns: dict[str, npt.NDArray[Any]] = {
             "pod": owners.codes,
             "source": np.full(len(sliced), self._sources),
-            "samples": np.where(activity.good, samples, 0),
+            "samples": samples,
             "mean": activity.mean,
             "peak": activity.peak,
             "last_ms": _times_ms(window.newest),
-            "history_samples": _samples(past.count, window.copies, past_ms, interval_ms),
+            "history_samples": history_samples,
             "history_p95": _scaled(past.p95.values / signal.full, whole),
             "history_peak": _scaled(past.maximum.values / signal.full, whole),
+            # Without a mean of its own the history is no longer than the window.
+            "history_busiest": np.where(
+                past.busiest.seen | ~whole, _scaled(past.busiest.values / signal.full, whole), activity.mean
+            ),
             "history_first_ms": first_ms.astype(np.int64),
             "memory_peak_mib": boards.peak_mib,
             "memory_total_mib": boards.total_mib,
@@ -238,14 +265,19 @@ def _times_ms(column: Column) -> Ints:
     return np.where(usable, np.rint(np.where(usable, column.values, 0.0) * 1000.0), -1).astype(np.int64)
 
 
-def _samples(count: Column, copies: Column, span_ms: Ints, interval_ms: int) -> Ints:
-    """Samples of one series of the pod itself.
+def _distinct(window: WindowColumns, window_ms: int, interval_ms: int) -> Floats:
+    """Samples of the window, copies of one sample counted once; never more than there are.
 
-    Copies that are live at once are the same samples again, and no more can be the pod's than fit into the window and
-    the time since its start (a second scraper, or an earlier pod of the same name, may have left the others).
+    A position without a covered part has samples only after the newest part's end: no more than one part holds.
     """
-    usable = np.where(count.seen & np.isfinite(count.values), count.values, 0.0)
-    each = usable / np.maximum(np.where(copies.seen, copies.values, 1.0), 1.0)
-    if interval_ms > 0:
-        each = np.minimum(each, span_ms // interval_ms + 1)
-    return np.floor(each).astype(np.int64)
+    one_part = covered_part_ms(window_ms) // interval_ms + 1 if interval_ms > 0 else 0
+    return np.minimum(window.count.values, np.where(window.covered.seen, window.covered.values, one_part))
+
+
+def _samples(counted: Floats, span_ms: Ints, interval_ms: int) -> Ints:
+    """The samples that can be the pod's: no more than fit into the window and the time since its start.
+
+    An earlier pod of the same name may have left the others.
+    """
+    fitting = np.minimum(counted, span_ms // interval_ms + 1) if interval_ms > 0 else counted
+    return np.floor(fitting).astype(np.int64)

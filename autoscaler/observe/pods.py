@@ -136,7 +136,6 @@ class PodStore:
         self._live = _Table()
         self._side: _Table | None = None
         self._labels: dict[bytes, dict[str, str]] = {}
-        self.synced = False
 
     def __len__(self) -> int:
         return len(self._live.pods)
@@ -162,7 +161,6 @@ class PodStore:
         self._live, self._side = self._side, None
         self._shapes.retain(e.shape for e in self._live.pods.values() if isinstance(e, PodEntry))
         self._labels.clear()
-        self.synced = True
 
     def apply(self, obj: wire.Pod, /) -> None:
         """The pod is new or changed."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import msgspec
-import yaml
 from msgspec import Meta
+
+from autoscaler.observe.strict_yaml import YamlError, load_yaml
 
 Metric = Annotated[str, Meta(pattern=r"^[a-zA-Z_:][a-zA-Z0-9_:]*$", max_length=200)]
 Label = Annotated[str, Meta(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]*$", max_length=200)]
@@ -104,9 +105,11 @@ class Profile(Part, frozen=True):
 def parse_profile(text: str, *, where: str) -> Profile:
     """The profile in a YAML text; raises `ProfileError` beginning with `where`."""
     try:
-        return msgspec.convert(yaml.load(text, Loader=_Loader), type=Profile)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
+        return msgspec.convert(load_yaml(text), type=Profile)
+    except (YamlError, msgspec.ValidationError) as error:
         raise ProfileError(f"{where}: {error}") from error
+    except RecursionError:
+        raise ProfileError(f"{where}: nested too deeply") from None
 
 
 def load_profiles(folder: Path) -> tuple[Profile, ...]:
@@ -124,13 +127,3 @@ def load_profiles(folder: Path) -> tuple[Profile, ...]:
     if not found:
         raise ProfileError(f"{folder}: no profile (*.yaml) in it")
     return tuple(found[name] for name in sorted(found))
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is stated twice: YAML would silently take the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:  # noqa: FBT001, FBT002
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if len(set(map(str, keys))) != len(keys):
-            raise yaml.constructor.ConstructorError(None, None, "a key is stated twice", node.start_mark)
-        return super().construct_mapping(node, deep=deep)

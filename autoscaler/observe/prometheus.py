@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 
-from autoscaler.observe.answers import Answer, AnswerError, Failure, decode_answer, scalar_of
+from autoscaler.observe.answers import Answer, AnswerError, Failure, clock_ms, decode_answer
 
 _CHUNK: Final = 256 * 1024
 _MAX_REDIRECTS: Final = 3
@@ -138,8 +138,8 @@ class PrometheusClient:
         """The store's clock: what it evaluates `time()` to."""
         answer = await self.query("time()")
         try:
-            return round(scalar_of(answer) * 1000)
-        except (ValueError, OverflowError) as error:
+            return clock_ms(answer)
+        except AnswerError as error:
             raise NotPrometheus(f"time() gave no clock: {error}") from error
 
     async def _post(self, form: dict[str, str]) -> Answer:

@@ -1,27 +1,35 @@
 """Asks the metrics store the fixed set of queries of a cycle.
 
-All queries of a cycle are evaluated at one instant of the store's own clock. History is asked for less often and kept
-between cycles. Decoding runs in a thread, in small pieces; only the waiting is on the event loop.
+All queries of a cycle are evaluated at one instant of the store's own clock. Only series of a trusted scrape job are
+read: the jobs that policy pins, else the only job that publishes any; where several do, nobody can say whose figures are
+true and none are read. History is asked for less often and kept between cycles. Decoding runs in a thread, in small pieces; only the waiting is on the event loop.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
 from autoscaler.model.evidence import Source
-from autoscaler.observe.answers import Answer, AnswerError
+from autoscaler.observe.answers import Answer, AnswerError, jobs_of
+from autoscaler.observe.plausible import MAX_COUNT
 from autoscaler.observe.profiles import Profile, Signal
 from autoscaler.observe.prometheus import PrometheusClient, PrometheusError
 from autoscaler.observe.queries import (
+    BoardHistoryQueries,
     BoardQueries,
     HistoryQueries,
     SignalQueries,
+    board_history_queries,
     board_queries,
     history_queries,
+    jobs_query,
+    one_job,
     pace_range_ms,
+    pinned_jobs,
     signal_queries,
 )
 from autoscaler.observe.series import (
@@ -43,6 +51,13 @@ _HISTORY_SHARE: Final = 168
 """History is read again after this part of its length (an hour for a week), but always within one evidence window: what
 happened since is in the window, so no peak falls between the two."""
 
+READ_DEADLINE_S: Final = 60.0
+"""A reading takes no longer: evidence of more than a default cycle ago is too old to plan on."""
+_MAX_JOBS: Final = 20
+"""Scrape jobs that are named; whoever can publish can invent any number."""
+_SHOWN_JOBS: Final = 5
+_SHOWN_NAME: Final = 80
+
 _NUMBERS: Final = ("best", "pace")
 """Single numbers of a whole source: without labels, so without a position among its series."""
 _WINDOW_MERGE: Final[dict[str, Merge]] = {
@@ -51,12 +66,13 @@ _WINDOW_MERGE: Final[dict[str, Merge]] = {
     "total": "sum",
     "count": "sum",
     "newest": "max",
-    "copies": "sum",
+    "covered": "max",
 }
 _HISTORY_MERGE: Final[dict[str, Merge]] = {
     "p95": "max",
     "maximum": "max",
-    "count": "sum",
+    "busiest": "max",
+    "count": "max",
     "first": "min",
     "total": "sum",
 }
@@ -71,11 +87,21 @@ _BOARD_MERGE: Final[dict[str, Merge]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """What a cycle asks for: the two windows and the sample interval (0: measured), in ms."""
+    """What a cycle asks for: the two windows and the sample interval (0: measured), in ms, of which scrape jobs."""
 
     window_ms: int
     history_ms: int
     interval_ms: int = 0
+    source_job: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trust:
+    """Which scrape jobs are believed: `matchers` by profile (without series: none), and the profiles that are not."""
+
+    jobs: tuple[str, ...]
+    matchers: Mapping[str, str]
+    untrusted: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -84,8 +110,10 @@ class _Kept:
 
     positions: Positions
     spans: Spans
+    source: str
     read_ms: int
     history: dict[str, dict[str, Sparse]] = field(default_factory=dict)
+    boards: dict[str, Sparse] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -94,6 +122,9 @@ class _Cycle:
 
     at_ms: int
     spans: Spans
+    skew_ms: int = 0
+    trust: _Trust = field(default_factory=lambda: _Trust(jobs=(), matchers={}))
+    profiles: list[ProfileSeries] = field(default_factory=list)
     warnings: set[str] = field(default_factory=set)
     queries: int = 0
 
@@ -113,6 +144,7 @@ class SeriesReader:
         wanted: Sequence[str] = (),
         concurrency: int = 2,
         at_ms: int | None = None,
+        deadline_s: float = READ_DEADLINE_S,
     ) -> None:
         unknown = sorted(set(wanted) - {profile.name for profile in profiles})
         if unknown:
@@ -123,8 +155,9 @@ class SeriesReader:
         self._slots = asyncio.Semaphore(concurrency)
         self._decoding = asyncio.Lock()
         self._at_ms = at_ms
+        self._deadline_s = deadline_s
         self._kept: dict[str, _Kept] = {}
-        self._interval_ms: dict[tuple[str, str], int] = {}
+        self._interval_ms: dict[tuple[str, str, str], int] = {}
 
     async def read(self, spans: Spans, *, api_now_ms: Callable[[], int | None]) -> SeriesReading:
         """One cycle's reading. Never raises for what the store does: `fault` then says what happened.
@@ -132,43 +165,89 @@ class SeriesReader:
         `api_now_ms` is the API server's clock, asked at the moment the store's clock was read.
         """
         cycle = _Cycle(at_ms=-1, spans=spans)
-        skew_ms, fault = 0, ""
-        profiles: list[ProfileSeries] = []
+        fault, began_s = "", time.monotonic()
         try:
-            asked_ms = api_now_ms()
-            store_ms = await self._client.now_ms()
-            heard_ms = api_now_ms()
-            if asked_ms is not None and heard_ms is not None:
-                skew_ms = store_ms - (asked_ms + heard_ms) // 2
-            cycle.at_ms = store_ms if self._at_ms is None else self._at_ms
-            for profile in self._profiles:
-                found = await self._read_profile(profile, cycle)
-                if found is not None:
-                    profiles.append(found)
+            async with asyncio.timeout(self._deadline_s):
+                await self._fill(cycle, api_now_ms)
         except PrometheusError as error:
             fault = f"{error.label}: {error}"
         except AnswerError as error:
             fault = f"not_prometheus: {error}"
+        except TimeoutError:
+            # A thread may still be decoding into what was kept.
+            self._kept.clear()
+            fault = (
+                f"slow: {cycle.queries} queries took over {self._deadline_s:g}s; "
+                "a shorter need.historyWindow asks for less"
+            )
         return SeriesReading(
             window_ms=spans.window_ms,
             history_window_ms=spans.history_ms,
             fault=fault,
             warnings=tuple(sorted(cycle.warnings)),
             store_ms=cycle.at_ms,
-            skew_ms=skew_ms,
-            profiles=tuple(profiles),
+            skew_ms=cycle.skew_ms,
+            read_ms=max(0, round((time.monotonic() - began_s) * 1000)),
+            source_job=spans.source_job,
+            jobs=cycle.trust.jobs,
+            untrusted=cycle.trust.untrusted,
+            profiles=tuple(cycle.profiles),
             queries=cycle.queries,
         )
 
+    async def _fill(self, cycle: _Cycle, api_now_ms: Callable[[], int | None]) -> None:
+        asked_ms = api_now_ms()
+        store_ms = await self._client.now_ms()
+        heard_ms = api_now_ms()
+        if asked_ms is not None and heard_ms is not None:
+            cycle.skew_ms = store_ms - (asked_ms + heard_ms) // 2
+        cycle.at_ms = store_ms if self._at_ms is None else self._at_ms
+        cycle.trust = await self._trust(cycle)
+        for profile in self._profiles:
+            found = await self._read_profile(profile, cycle)
+            if found is not None:
+                cycle.profiles.append(found)
+
+    async def _trust(self, cycle: _Cycle) -> _Trust:
+        """Asked over the whole window: who published in it and stopped has left samples in it."""
+        pinned, window_ms = pinned_jobs(cycle.spans.source_job), cycle.spans.window_ms
+        found: dict[str, frozenset[str]] = {}
+        for profile in self._profiles:
+            answer = await self._query(jobs_query(profile, window_ms=window_ms, source=pinned), cycle)
+            found[profile.name] = await asyncio.to_thread(jobs_of, answer)
+        jobs = tuple(sorted(frozenset().union(*found.values())))
+        if pinned or len(jobs) <= 1:
+            matcher = pinned or (one_job(jobs[0]) if jobs else "")
+            matchers = {name: matcher for name in found if found[name] or name in self._wanted}
+            return _Trust(jobs=jobs[:_MAX_JOBS], matchers=matchers)
+        # A profile that states its own job is pinned by that, whatever else is published.
+        stated = {profile.name for profile in self._profiles if "job" in profile.match}
+        return _Trust(
+            jobs=jobs[:_MAX_JOBS],
+            matchers={name: "" for name in found if name in (stated if found[name] else self._wanted)},
+            untrusted=tuple(
+                f"{name}: {', '.join(_named(found[name]))}"
+                for name in sorted(found)
+                if found[name] and name not in stated
+            ),
+        )
+
     async def _read_profile(self, profile: Profile, cycle: _Cycle) -> ProfileSeries | None:
+        source = cycle.trust.matchers.get(profile.name)
+        if source is None:
+            self._kept.pop(profile.name, None)
+            return None
         kept = self._kept.get(profile.name)
-        fresh = kept is None or self._is_old(kept, cycle)
+        fresh = kept is None or kept.source != source or self._is_old(kept, cycle)
         if kept is None or fresh:
-            kept = _Kept(Positions(profile), cycle.spans, cycle.at_ms)
+            kept = _Kept(Positions(profile), cycle.spans, source, cycle.at_ms)
+        spans = cycle.spans
         live: list[tuple[Signal, dict[str, Sparse], SignalQueries, HistoryQueries]] = []
         for signal in profile.signals:
-            queries = signal_queries(profile, signal, window_ms=cycle.spans.window_ms)
-            history = history_queries(profile, signal, history_ms=cycle.spans.history_ms)
+            queries = signal_queries(profile, signal, window_ms=spans.window_ms, source=source)
+            history = history_queries(
+                profile, signal, history_ms=spans.history_ms, window_ms=spans.window_ms, source=source
+            )
             first = await self._ask(queries.maximum, kept.positions, cycle)
             if not first.positions.size and profile.name not in self._wanted:
                 continue
@@ -183,7 +262,10 @@ class SeriesReader:
             self._kept.pop(profile.name, None)
             return None
         self._kept[profile.name] = kept
-        asked = board_queries(profile, window_ms=cycle.spans.window_ms)
+        if fresh:
+            past = board_history_queries(profile, history_ms=spans.history_ms, source=source)
+            kept.boards = await self._ask_all(past, kept.positions, cycle)
+        asked = board_queries(profile, window_ms=spans.window_ms, source=source)
         boards = await self._ask_all(asked, kept.positions, cycle)
         return await asyncio.to_thread(self._build, profile, kept, live, boards, asked, cycle)
 
@@ -194,7 +276,7 @@ class SeriesReader:
 
     async def _ask_all(
         self,
-        queries: SignalQueries | HistoryQueries | BoardQueries,
+        queries: SignalQueries | HistoryQueries | BoardQueries | BoardHistoryQueries,
         positions: Positions,
         cycle: _Cycle,
         *,
@@ -214,11 +296,15 @@ class SeriesReader:
 
     async def _ask(self, promql: str, positions: Positions, cycle: _Cycle) -> Sparse:
         async with self._slots:
-            cycle.queries += 1
-            answer: Answer = await self._client.query(promql, at_ms=cycle.at_ms)
-            cycle.warnings.update(answer.warnings)
+            answer = await self._query(promql, cycle)
             async with self._decoding:
                 return await asyncio.to_thread(positions.collect, answer)
+
+    async def _query(self, promql: str, cycle: _Cycle) -> Answer:
+        cycle.queries += 1
+        answer: Answer = await self._client.query(promql, at_ms=cycle.at_ms)
+        cycle.warnings.update(answer.warnings)
+        return answer
 
     def _build(
         self,
@@ -235,7 +321,9 @@ class SeriesReader:
         for signal, answers, queries, history in live:
             window = WindowColumns(**{n: dense(answers[n], length, m) for n, m in _WINDOW_MERGE.items()})
             past = kept.history[signal.metric]
-            interval_ms, measured = self._interval(profile, signal, answers, cycle.spans)
+            interval_ms, measured = self._interval(
+                (profile.name, signal.metric, kept.source), answers, cycle.spans
+            )
             texts = (*msgspec.structs.astuple(queries), *msgspec.structs.astuple(history), *extra)
             source = Source(
                 profile=profile.name,
@@ -261,21 +349,23 @@ class SeriesReader:
             identities=kept.positions.identities,
             nodes=kept.positions.nodes,
             targets=kept.positions.targets,
-            boards=BoardColumns(**{n: dense(boards[n], length, m) for n, m in _BOARD_MERGE.items()}),
+            boards=BoardColumns(
+                **{n: dense(boards[n], length, m) for n, m in _BOARD_MERGE.items()},
+                past_used=dense(kept.boards["used"], length, "max"),
+            ),
             signals=tuple(signals),
         )
 
     def _interval(
-        self, profile: Profile, signal: Signal, answers: dict[str, Sparse], spans: Spans
+        self, key: tuple[str, str, str], answers: dict[str, Sparse], spans: Spans
     ) -> tuple[int, bool]:
         if spans.interval_ms > 0:
             return spans.interval_ms, False
-        key = (profile.name, signal.metric)
         measured = measured_interval_ms(
             window_ms=spans.window_ms,
-            window_count=round(largest(answers["best"])),
+            window_count=round(largest(answers["best"], limit=MAX_COUNT)),
             pace_ms=pace_range_ms(spans.window_ms),
-            pace_count=round(largest(answers["pace"])),
+            pace_count=round(largest(answers["pace"], limit=MAX_COUNT)),
             remembered_ms=self._interval_ms.get(key, 0),
         )
         self._interval_ms[key] = measured
@@ -299,6 +389,13 @@ def measured_interval_ms(
     shortest, longest = pace_ms / (pace_count + 1), pace_ms / (pace_count - 1)
     measured = over_window if over_window <= longest else pace_ms / pace_count
     return round(min(measured, remembered_ms) if shortest <= remembered_ms <= longest else measured)
+
+
+def _named(jobs: frozenset[str]) -> list[str]:
+    """Scrape jobs for people, not more than fit into a sentence."""
+    listed = [name[:_SHOWN_NAME] or "(no job label)" for name in sorted(jobs)]
+    more = len(listed) - _SHOWN_JOBS
+    return [*listed[:_SHOWN_JOBS], f"{more} more"] if more > 0 else listed
 
 
 def _first(errors: ExceptionGroup[Exception]) -> Exception:

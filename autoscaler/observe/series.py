@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autoscaler.model.evidence import Source
-from autoscaler.observe.answers import Answer, Row, vector_rows
+from autoscaler.observe.answers import UNREADABLE, Answer, AnswerError, Row, vector_rows
 from autoscaler.observe.profiles import Profile
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -40,34 +40,39 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class WindowColumns(msgspec.Struct, frozen=True):
-    """A signal over the evidence window; `copies` counts series that are live at once (two scrapers, say)."""
+    """A signal over the evidence window.
+
+    `count` has every sample of every copy of a series (two scrapers, say), `covered` each part of the window once.
+    """
 
     maximum: Column
     minimum: Column
     total: Column
     count: Column
     newest: Column
-    copies: Column
+    covered: Column
 
 
 class HistoryColumns(msgspec.Struct, frozen=True):
-    """A signal over the history window."""
+    """A signal over the history window; `busiest` is the highest mean of any evidence window."""
 
     p95: Column
     maximum: Column
+    busiest: Column
     count: Column
     first: Column
     total: Column
 
 
 class BoardColumns(msgspec.Struct, frozen=True):
-    """Memory in the profile's unit and power in watts, over the evidence window."""
+    """Memory in the profile's unit and power in watts, over the evidence window; `past_used` over the history."""
 
     used: Column
     least_used: Column
     most_free: Column
     total: Column
     power: Column
+    past_used: Column
 
 
 class SignalSeries(msgspec.Struct, frozen=True):
@@ -95,7 +100,11 @@ class ProfileSeries(msgspec.Struct, frozen=True):
 
 
 class SeriesReading(msgspec.Struct, frozen=True):
-    """What the metrics store said in one cycle; `fault` names the first query that was not answered."""
+    """What the metrics store said in one cycle; `fault` names the first query that was not answered.
+
+    `source_job` is the pattern that scrape jobs were pinned by, `jobs` are those seen, `untrusted` names the profiles that
+    were not read with their jobs. `read_ms` is how long it took.
+    """
 
     window_ms: int = 0
     history_window_ms: int = 0
@@ -103,6 +112,10 @@ class SeriesReading(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     store_ms: int = -1
     skew_ms: int = 0
+    read_ms: int = 0
+    source_job: str = ""
+    jobs: tuple[str, ...] = ()
+    untrusted: tuple[str, ...] = ()
     profiles: tuple[ProfileSeries, ...] = ()
     queries: int = 0
 
@@ -180,7 +193,10 @@ class Positions:
         return Sparse(np.array(positions, dtype=np.int64), np.array(values, dtype=np.float64))
 
     def _place(self, text: bytes) -> int:
-        labels = (*msgspec.structs.astuple(self._decoder.decode(text)), "")
+        try:
+            labels = (*msgspec.structs.astuple(self._decoder.decode(text)), "")
+        except UNREADABLE as error:
+            raise AnswerError(f"unreadable labels: {error}") from error
         identity = self._identity(labels)
         names = tuple([labels[i] for i in self._node_columns])
         nodes = self._node_sets.get(names)
@@ -246,7 +262,7 @@ def dense(sparse: Sparse, length: int, merge: Merge) -> Column:
     return Column(values, seen)
 
 
-def largest(sparse: Sparse) -> float:
-    """The largest finite value of an answer, 0 if there is none."""
-    finite = sparse.values[np.isfinite(sparse.values)]
-    return float(finite.max()) if finite.size else 0.0
+def largest(sparse: Sparse, *, limit: float) -> float:
+    """The largest value of an answer up to the limit, 0 if there is none."""
+    usable = sparse.values[(sparse.values >= 0) & (sparse.values <= limit)]
+    return float(usable.max()) if usable.size else 0.0

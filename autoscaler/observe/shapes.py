@@ -31,9 +31,13 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class ShapeTable:
-    """Gives out one object for each distinct shape and each distinct plain demand."""
+    """Gives out one object for each distinct shape and each distinct plain demand.
 
-    def __init__(self, resources: Resources) -> None:
+    `templates` says that the specifications are of pods to come: what the server or the scheduler fills in is missing.
+    """
+
+    def __init__(self, resources: Resources, *, templates: bool = False) -> None:
+        self._templates = templates
         self._accelerators = AcceleratorNames(resources)
         self._by_spec: dict[bytes, PodShape] = {}
         self._by_content: dict[bytes, PodShape] = {}
@@ -77,7 +81,7 @@ class ShapeTable:
         key = blake2b(_encoder.encode(_relevant(spec)), digest_size=16).digest()
         shape = self._by_spec.get(key)
         if shape is None:
-            built = shape_of(spec)
+            built = shape_of(spec, template=self._templates)
             shape = self._by_content.setdefault(content_key(built), built)
             if len(self._by_spec) >= _REMEMBERED:
                 self._by_spec.clear()
@@ -96,7 +100,7 @@ def content_key(shape: PodShape) -> bytes:
     return _encoder.encode(shape)
 
 
-def shape_of(spec: wire.PodSpec) -> PodShape:
+def shape_of(spec: wire.PodSpec, *, template: bool = False) -> PodShape:
     """What sizing and placement read of a specification."""
     faults: list[str] = []
     containers = _containers(spec, faults)
@@ -114,7 +118,7 @@ def shape_of(spec: wire.PodSpec) -> PodShape:
         priority_class=spec.priority_class_name,
         preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
         restart_policy=spec.restart_policy or "Always",
-        unmodelled=_unmodelled(spec),
+        unmodelled=_unmodelled(spec, template=template),
         volume_claims=_claims_volumes(spec),
         resource_claims=_claims_devices(spec),
         faults=tuple(faults),
@@ -139,6 +143,7 @@ def _relevant(spec: wire.PodSpec) -> tuple[Any, ...]:
         spec.restart_policy,
         _claims_volumes(spec),
         _claims_devices(spec),
+        _unmodelled(spec, template=True),
     )
 
 
@@ -179,15 +184,28 @@ def _required_terms(spec: wire.PodSpec) -> Iterable[wire.NodeSelectorTerm]:
     return (affinity.required.node_selector_terms or ()) if affinity and affinity.required else ()
 
 
-def _unmodelled(spec: wire.PodSpec) -> tuple[str, ...]:
-    """Placement rules that this build cannot evaluate, by their field names."""
+def _unmodelled(spec: wire.PodSpec, *, template: bool) -> tuple[str, ...]:
+    """Placement rules that this build cannot evaluate, by their field names.
+
+    A live pod has a node by the scheduler's choice and its runtime class' node selector by admission; in a template the one
+    is a rule and the other is still to come from an object that is not read.
+    """
     affinity = spec.affinity
     rules = {
         "nodeAffinity.matchFields": any(term.match_fields for term in _required_terms(spec)),
+        "hostNetwork": spec.host_network,
+        "hostPort": any(
+            port.host_port
+            for containers in (spec.containers, spec.init_containers)
+            for container in containers or ()
+            for port in container.ports or ()
+        ),
+        "nodeName": template and bool(spec.node_name),
         "podAffinity": bool(affinity and affinity.pod_affinity and affinity.pod_affinity.required),
         "podAntiAffinity": bool(
             affinity and affinity.pod_anti_affinity and affinity.pod_anti_affinity.required
         ),
+        "runtimeClassName": template and bool(spec.runtime_class_name),
         "schedulingGates": bool(spec.scheduling_gates),
         "topologySpreadConstraints": any(
             rule.when_unsatisfiable == "DoNotSchedule" for rule in spec.topology_spread_constraints or ()

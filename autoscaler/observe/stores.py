@@ -5,7 +5,7 @@ event loop in well under a millisecond per thousand objects, whose rows never ch
 readers never see before it is complete. Versions and tombstones are the watch's business, not the stores'.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -46,7 +46,6 @@ class RowStore(Generic[W, R]):
         self._convert = convert
         self._rows: dict[str, R] = {}
         self._side: dict[str, R] | None = None
-        self.synced = False
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -67,7 +66,6 @@ class RowStore(Generic[W, R]):
         if self._side is None:
             raise RuntimeError("a relist ended that never began")
         self._rows, self._side = self._side, None
-        self.synced = True
 
     def apply(self, obj: W, /) -> None:
         """The object is new or changed."""
@@ -117,7 +115,7 @@ class Stores:
 
     def __init__(self, resources: Resources) -> None:
         shapes = ShapeTable(resources)
-        reader = WorkloadReader(ShapeTable(resources))
+        reader = WorkloadReader(ShapeTable(resources, templates=True))
         self.pods = PodStore(shapes)
         self.nodes = RowStore(rows.node_row)
         self.namespaces = RowStore(rows.namespace_row)
@@ -150,10 +148,6 @@ class Stores:
             "PodDisruptionBudget": self.budgets,
             "HorizontalPodAutoscaler": self.autoscalers,
         }
-
-    def unsynced(self, kinds: Iterable[str]) -> tuple[str, ...]:
-        """Which of these kinds have not had their first full list."""
-        return tuple(kind for kind in kinds if not self.writers[kind].synced)
 
     def freeze(self) -> StoresView:
         """All tables as they are now; to be called on the event loop, everything after may run in a thread."""

@@ -1,4 +1,7 @@
-"""Reads a cluster once, without watching: what the one-shot commands judge. The same stores and the same assembling."""
+"""Reads a cluster once, without watching: what the one-shot commands judge. The same stores and the same assembling.
+
+A watch waits out an overloaded server; here a list is asked for again a few times, as the server wants, before giving up.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -112,7 +115,7 @@ async def _list_all(
     token, version, count = "", "", 0
     while True:
         show(f"{name} {count}")
-        page = await session.list_page(KINDS[name], limit=PAGE_SIZE, continue_token=token)
+        page = await session.list_page(KINDS[name], limit=PAGE_SIZE, continue_token=token, retry=True)
         items = page.items or []
         count += len(items)
         writer.relist_page(items)

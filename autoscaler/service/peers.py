@@ -117,6 +117,7 @@ def spans_of(policy: Policy) -> Spans:
         window_ms=int(policy.evidence.window),
         history_ms=int(policy.need.history_window),
         interval_ms=int(policy.evidence.interval),
+        source_job=policy.evidence.source_job,
     )
 
 

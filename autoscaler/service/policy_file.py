@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from autoscaler.model.policy import API_VERSION, Policy, PolicyError, policy_from_dict, section_fields
+from autoscaler.observe.strict_yaml import YamlError, load_yaml
 from autoscaler.service.faults import ConfigError
 from autoscaler.service.policy_variables import overlay
 
@@ -34,9 +34,9 @@ class LoadedPolicy:
 def parse_policy(text: str, *, origin: str, overrides: Mapping[str, Mapping[str, Any]]) -> LoadedPolicy:
     """The policy in a file's text; raises `ConfigError` naming the file, the field and what is allowed."""
     try:
-        document = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a safe loader that refuses repeated keys
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{origin}: not YAML: {_one_line(error)}") from None
+        document = load_yaml(text)
+    except YamlError as error:
+        raise ConfigError(f"{origin}: not YAML: {error}") from None
     if not isinstance(document, dict):
         raise ConfigError(
             f"{origin}: expected a mapping with apiVersion: {API_VERSION}, kind: {KIND} and sections"
@@ -110,6 +110,8 @@ def _resolve(
         policy = policy_from_dict(overlay(sections, overrides))
     except PolicyError as error:
         raise ConfigError(f"{named}: {error}") from None
+    except RecursionError:  # anchors can nest a file more deeply than its text
+        raise ConfigError(f"{named}: nested too deeply") from None
     _refuse_apply(policy, named)
     text = msgspec.json.encode(policy, enc_hook=str, order="deterministic")
     return LoadedPolicy(policy, _digest(text), origin)
@@ -140,26 +142,3 @@ def _read(path: Path) -> str:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:12]
-
-
-def _one_line(error: yaml.YAMLError) -> str:
-    return " ".join(str(error).split())
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """Safe loading that refuses repeated keys, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the parent's signature
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} is not text", key_node.start_mark
-                )
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} is repeated", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)

@@ -139,13 +139,30 @@ def metrics_checks(snapshot: Snapshot | None, *, max_skew_ms: int) -> list[Check
 
 
 def _series_check(telemetry: Telemetry, *, holds: bool) -> CheckResult:
+    if telemetry.untrusted:
+        told = "; ".join(telemetry.untrusted)
+        detail = (
+            f"several scrape jobs publish GPU series, so none is trusted ({told}): set evidence.sourceJob"
+        )
+        return _check("series", ok=False, detail=detail)
     series = {source.profile: source.series for source in telemetry.sources}
     if any(series.values()):
         listed = ", ".join(f"{profile} {count}" for profile, count in sorted(series.items()))
-        return _check("series", ok=True, detail=f"series: {listed}")
+        return _check("series", ok=True, detail=f"series: {listed}; {_provenance(telemetry)}")
     if not holds:
         return _check("series", ok=True, detail="no pod holds an accelerator")
-    return _check("series", ok=False, detail="no accelerator series of any profile: unknown is not idle")
+    pinned = f" from scrape job {telemetry.source_job}" if telemetry.source_job else ""
+    return _check(
+        "series", ok=False, detail=f"no accelerator series of any profile{pinned}: unknown is not idle"
+    )
+
+
+def _provenance(telemetry: Telemetry) -> str:
+    """Whose figures are believed, and why."""
+    jobs = ", ".join(job or "(no job label)" for job in telemetry.jobs)
+    if telemetry.source_job:
+        return f"scrape jobs pinned by {telemetry.source_job}: {jobs}"
+    return f"unpinned, the only scrape job: {jobs}"
 
 
 def cycle_check(state: CycleState) -> CheckResult:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -20,13 +19,6 @@ class WatchReading:
     restarts: dict[str, int] = field(default_factory=dict)
     last_event_ms: int | None = None
     objects: int = 0
-
-
-class Readings(Protocol):
-    """Where the readings come from."""
-
-    def __call__(self) -> Iterable[WatchReading]:
-        """All kinds that are watched."""
 
 
 class WatchCollector(Collector):

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 from autoscaler.model.plan import Action, ExplainRow, Need
 
+_LAST_MS = 253_402_300_800_000
+"""The year 10000, which the calendar in use does not have."""
 UNKNOWN = "-"
 """No figure: never a zero."""
 
@@ -26,7 +28,9 @@ def need_range(need: Need | None) -> str:
 
 
 def moment(time_ms: int) -> str:
-    """A time in UTC."""
+    """A time in UTC; as the number where no calendar has it (a snapshot file may say anything)."""
+    if not 0 <= time_ms < _LAST_MS:
+        return f"{time_ms} ms"
     return datetime.fromtimestamp(time_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -19,6 +19,7 @@ from autoscaler.model.reasons import Reason
 from devcluster import Cluster
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Command, Component
+from devcluster.prometheus import EXPORTER_JOB, OTHER_JOB
 from devcluster.rooms import Room
 from tests.cluster.polling import eventually
 
@@ -31,6 +32,8 @@ QUICK_POLICY = {
     "AUTOSCALER_POLICY_FILE": str(ROOT / "config/policy/demo.yaml"),
     "AUTOSCALER_EVIDENCE_WINDOW": "10s",
     "AUTOSCALER_EVIDENCE_INTERVAL": "1s",
+    # The tests' own exporters publish beside the scenario's.
+    "AUTOSCALER_EVIDENCE_SOURCE_JOB": f"{EXPORTER_JOB}|{OTHER_JOB}",
     "AUTOSCALER_EVIDENCE_MIN_COVERAGE": "0.8",  # a busy machine loses a scrape now and then
     "AUTOSCALER_EVIDENCE_FLEET_COVERAGE": "0",  # rooms without evidence must not blind the others
     "AUTOSCALER_METHODS_IDLE_FLOOR": "10s",

@@ -12,6 +12,7 @@ from autoscaler.model.reasons import Reason
 from devcluster import Cluster
 from devcluster.exporter.fleet import BoardView
 from devcluster.exporter.load import Gap
+from devcluster.prometheus import EXPORTER_JOB, OTHER_JOB
 from devcluster.rooms import Room
 from tests.cluster.live_service import (
     QUICK_POLICY,
@@ -162,6 +163,30 @@ async def test_an_exporter_that_stops_makes_its_boards_stale_then_absent_and_end
 
     assert "newest sample is" in stale.detail
     assert (stale.action, absent.action) == (None, None)
+
+
+async def test_without_a_pin_two_scrape_jobs_leave_the_whole_fleet_without_an_owner(
+    cluster: Cluster, service: LiveService, rooms: dict[str, Room]
+) -> None:
+    await service.until_reason(rooms["exported"], "app", Reason.RIGHT_SIZED)
+    kubeconfig = await grant_shipped_rights(cluster)
+    unpinned = {name: value for name, value in QUICK_POLICY.items() if not name.endswith("_SOURCE_JOB")}
+    output, _ = await run_command(
+        *("plan", "-o", "json"),
+        environment={
+            **unpinned,
+            "AUTOSCALER_KUBECONFIG": str(kubeconfig),
+            "AUTOSCALER_PROMETHEUS_URL": cluster.prometheus_url,
+        },
+    )
+    plan = msgspec.json.decode(output, type=Plan)
+    row = only_row(plan, rooms["exported"], "app")
+
+    assert plan.actions == ()
+    assert row.reason == Reason.EVIDENCE_UNATTRIBUTED
+    assert f"{EXPORTER_JOB}, {OTHER_JOB}" in row.detail
+    assert "set evidence.sourceJob" in row.detail
+    assert "scrape jobs pinned by" in await service.until_ready()
 
 
 async def test_a_fleet_that_is_mostly_dark_freezes_those_that_are_measured(

@@ -19,6 +19,31 @@ def step_limit(world: World, replicas: int) -> int:
     return at_least_one(world.policy.budgets.pods_per_workload, replicas)
 
 
+def _share(part: int, whole: int) -> str:
+    """The least share, in hundredths, that is a part of a whole."""
+    return f"{-(-100 * part // whole) / 100:g}"
+
+
+def _never_fits(world: World, boards: int) -> Ruling:
+    """The refusal of a change that is over a budget of which nothing is spent: no waiting admits it."""
+    budgets, fleet = world.policy.budgets, world.fleet_boards
+    hour, day = at_least_one(budgets.fleet_per_hour, fleet), at_least_one(budgets.fleet_per_day, fleet)
+    share = at_least_one(budgets.namespace_share, hour)
+    detail = f"{boards} boards at once are over the whole budget (hour {hour}, day {day}, namespace {share})"
+    if boards > fleet:
+        remedy = f"no budget admits it: the nodes that are known offer {fleet} boards"
+        return Ruling(GUARD, detail, Reason.BUDGET_SPENT, remedy)
+    wanted = []
+    if boards > hour:
+        wanted.append(f"budgets.fleetPerHour to at least {_share(boards, fleet)}")
+        hour = at_least_one(float(_share(boards, fleet)), fleet)
+    if boards > day:
+        wanted.append(f"budgets.fleetPerDay to at least {_share(boards, fleet)}")
+    if boards > at_least_one(budgets.namespace_share, hour):
+        wanted.append(f"budgets.namespaceShare to at least {_share(boards, hour)}")
+    return Ruling(GUARD, detail, Reason.BUDGET_SPENT, f"raise {', '.join(wanted)}")
+
+
 def guard_budgets(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
     """The change, with all before it in this plan and inside the hour and day, must fit every budget."""
     budgets, boards = world.policy.budgets, proposal.saved_boards
@@ -27,15 +52,24 @@ def guard_budgets(world: World, judged: Judged, proposal: Proposal, tally: Tally
     day = at_least_one(budgets.fleet_per_day, world.fleet_boards)
     share = at_least_one(budgets.namespace_share, hour)
     spent_here = tally.namespace_boards.get(namespace, 0)
-    going, at_once = unavailable_of(judged, proposal), step_limit(world, judged.case.workload.replicas)
+    replicas = judged.case.workload.replicas
+    going, at_once = unavailable_of(judged, proposal), step_limit(world, replicas)
     if proposal.lever == "template" and going > at_once:
         detail = f"the rollout takes {going} pods at once, {at_once} allowed"
-        return Ruling(
-            GUARD, detail, Reason.BUDGET_SPENT, "lower maxUnavailable, or raise budgets.podsPerWorkload"
+        remedy = (
+            f"lower maxUnavailable, or raise budgets.podsPerWorkload to at least {_share(going, replicas)}"
         )
+        return Ruling(GUARD, detail, Reason.BUDGET_SPENT, remedy)
     if tally.in_flight >= budgets.in_flight:
         detail = f"{tally.in_flight} changes are planned or not yet verified, {budgets.in_flight} allowed"
-        return Ruling(GUARD, detail, Reason.BUDGET_SPENT)
+        return Ruling(
+            GUARD,
+            detail,
+            Reason.BUDGET_SPENT,
+            "" if budgets.in_flight else "raise budgets.inFlight to at least 1",
+        )
+    if boards > min(hour, day, share):
+        return _never_fits(world, boards)
     for what, spent, limit in (
         ("fleet, this hour", tally.boards_hour, hour),
         ("fleet, today", tally.boards_day, day),

@@ -27,11 +27,8 @@ def guard_clock_skew(world: World, judged: Judged) -> Ruling:
     return Ruling(name, f"{format_duration(skew_ms)} apart")
 
 
-_NEEDED_ALWAYS = ("Namespace", "ReplicaSet")
-_NEEDED_BY_LEVER = {
-    "template": ("ResourceQuota", "LimitRange", "PodDisruptionBudget", "Node"),
-    "scale": ("PodDisruptionBudget", "HorizontalPodAutoscaler"),
-}
+_NEEDED_ALWAYS = ("Namespace", "ReplicaSet", "PodDisruptionBudget", "HorizontalPodAutoscaler")
+_NEEDED_BY_LEVER = {"template": ("ResourceQuota", "LimitRange", "Node"), "scale": ()}
 
 
 def guard_access(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from autoscaler.decide.guards.rollout import surge_of
-from autoscaler.decide.proposal import Judged, Proposal, Ruling, successor_demand
+from autoscaler.decide.proposal import Judged, Proposal, Ruling, successor_demand, successor_limits
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import POD_SEATS, World
 from autoscaler.model.cluster import Limit, LimitRangeRow, Quota
@@ -29,10 +29,7 @@ def quota_charge(judged: Judged, proposal: Proposal) -> Vector:
             charge[f"requests.{name}"] = amount * surge
             if _is_native(name):
                 charge[name] = amount * surge
-    shape = judged.case.shape
-    for name, limit in total(
-        c.limits for c in (shape.containers if shape else ()) if c.role != "init"
-    ).items():
+    for name, limit in successor_limits(judged).items():
         if limit > 0 and _is_native(name):
             charge[f"limits.{name}"] = limit * surge
     return charge

@@ -23,16 +23,21 @@ def guard_kueue(world: World, judged: Judged) -> Ruling:
 
 
 def guard_field_owner(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
-    """An autoscaler that targets the workload owns its replicas; managers on the policy's list own what they wrote."""
+    """An autoscaler that targets the workload owns how its load is met; managers on the policy's list own what they wrote.
+
+    Replicas of another size are used to another degree, which is what a horizontal autoscaler answers to.
+    """
     del tally
     name, workload = "owner", judged.case.workload
     ref = workload.ref
     autoscaler = world.autoscalers.get((ref.namespace, ref.kind, ref.name))
-    if proposal.lever == "scale" and autoscaler:
+    if autoscaler:
         remedy = f"change {autoscaler.name}'s minReplicas ({autoscaler.minimum}) or maxReplicas ({autoscaler.maximum})"
-        return Ruling(
-            name, f"HorizontalPodAutoscaler {autoscaler.name} owns replicas", Reason.OTHER_OWNER, remedy
-        )
+        detail = f"HorizontalPodAutoscaler {autoscaler.name} owns replicas"
+        if proposal.lever == "template":
+            detail += ": size and replicas would chase each other"
+            remedy = f"change the size by hand, together with {autoscaler.name}'s target and bounds"
+        return Ruling(name, detail, Reason.OTHER_OWNER, remedy)
     field = "replicas" if proposal.lever == "scale" else "the template's resources"
     for owner in workload.field_owners:
         holds = owner.replicas if proposal.lever == "scale" else owner.template_resources

@@ -47,7 +47,9 @@ def unavailable_of(judged: Judged, proposal: Proposal) -> int:
     if proposal.lever == "scale":
         return proposal.before - proposal.after
     if workload.ref.kind != "Deployment":
-        return 1
+        # The API documents rounding up for a StatefulSet, and never under one (apps/v1 RollingUpdateStatefulSetStrategy).
+        away = rounded(workload.rollout.max_unavailable, workload.replicas, up=True)
+        return max(1, min(away, workload.replicas))
     return min(surge_and_unavailable(workload.rollout, workload.replicas)[1], workload.replicas)
 
 
@@ -62,8 +64,11 @@ def guard_rollout(world: World, judged: Judged, proposal: Proposal, tally: Tally
     held = sorted({unit.shape.demand.get(judged.case.resource, 0) for unit in judged.case.units})
     if len(held) > 1:
         return Ruling(name, f"its pods hold {held[0]} to {held[-1]} boards each", reason)
-    junk = [v for v in (rollout.max_surge, rollout.max_unavailable) if not readable(v)]
-    if proposal.lever == "template" and workload.ref.kind == "Deployment" and junk:
+    stated = (rollout.max_surge, rollout.max_unavailable)
+    junk = [
+        v for v in stated[workload.ref.kind != "Deployment" :] if not readable(v)
+    ]  # only a Deployment surges
+    if proposal.lever == "template" and junk:
         return Ruling(name, f"maxSurge or maxUnavailable is unreadable: {junk[0][:40]!r}", Reason.NO_LEVER)
     if proposal.lever == "template" and rollout.on_delete:
         return Ruling(name, "update strategy OnDelete: a new template would not roll out", Reason.NO_LEVER)

@@ -9,11 +9,11 @@ GUARD = "history"
 
 
 def guard_history(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
-    """Sizing needs the policy's confidence; a release has its own floor of proven idleness."""
+    """Every change needs the policy's confidence, but for a release to a floor that was agreed to."""
     del tally
     need, least = judged.assessment.need, world.policy.need.min_confidence
-    if proposal.method == "idle":
-        return Ruling(GUARD, "a release is judged by proven idleness")
+    if proposal.agreed:
+        return Ruling(GUARD, "a release to a stated floor is judged by proven idleness")
     confidence = need.confidence if need else 0.0
     numbers = f"confidence {confidence:.2f} units of {world.policy.need.confidence_unit}, {least:g} needed"
     if confidence < least:

@@ -1,56 +1,48 @@
-"""Idle: scale what is proven idle to the floor that its owner stated; never before the promised time."""
+"""Idle: scale what is proven idle to the floor that its owner stated; never before the promised time.
 
-from autoscaler.decide import marks
-from autoscaler.decide.guards.budgets import step_limit
-from autoscaler.decide.methods.scale_in import SCALABLE, consent_to_fewer
+Where nobody stated a floor, half an hour of silence is a quiet night: what is left must carry the days as well.
+"""
+
+from typing import Final
+
+from autoscaler.decide.marks import MIN_REPLICAS
+from autoscaler.decide.methods.replicas import consent_to_fewer, fewer, load_of, obstacle
 from autoscaler.decide.proposal import Judged, Proposal, Ruling
 from autoscaler.decide.world import World
 from autoscaler.model.duration import format_duration
 from autoscaler.model.reasons import Reason
 
-GUARD = "idle"
+GUARD: Final = "idle"
 
 
 def propose_release(world: World, judged: Judged) -> Proposal | Ruling:
     """Replicas down to the stated floor once the idleness is proven for long enough, or why not."""
+    refusal = obstacle(GUARD, judged)
+    if refusal:
+        return refusal
     case, policy = judged.case, world.policy.methods
-    idle_ms = judged.assessment.idle_ms
-    if case.workload.ref.kind not in SCALABLE:
-        return Ruling(GUARD, f"kind {case.workload.ref.kind} has no lever to stop it", Reason.NO_LEVER)
+    idle_ms, before = judged.assessment.idle_ms, case.workload.replicas
     if idle_ms < policy.idle_floor:
         detail = f"idle for {format_duration(idle_ms)}, the floor is {policy.idle_floor}"
         return Ruling(GUARD, detail, Reason.THIN_HISTORY)
-    statement = marks.minimum_replicas(case.workload.annotations)
-    if statement and statement.fault:
-        return Ruling(GUARD, statement.fault, Reason.NEEDS_CONSENT)
-    stated = statement.values[0] if statement else (0 if policy.allow_zero_replicas else 1)
-    before = case.workload.replicas
-    if stated == 0 and judged.assessment.role == "serving":
+    stated, agreed = case.stated.floor, case.stated.floor is not None or policy.allow_zero_replicas
+    floor = stated.values[0] if stated else 0 if policy.allow_zero_replicas else 1
+    if floor == 0 and judged.assessment.role == "serving":
         detail = f"serving ({judged.assessment.role_cause}): at 0 replicas nothing here would wake it"
         return Ruling(
             GUARD, detail, Reason.NEEDS_CONSENT, "put a waker such as KEDA in front, or state another role"
         )
-    if before <= stated:
-        return _at_floor(before, stated, agreed=statement is not None or before < 1)
-    consent = consent_to_fewer(judged)
-    if consent:
-        return Ruling(GUARD, consent.detail, consent.reason, consent.remedy)
-    after = max(stated, before - step_limit(world, before))
-    return Proposal(
-        method="idle",
-        reason=Reason.RELEASED,
-        lever="scale",
-        before=before,
-        after=after,
-        saved_boards=(before - after) * case.held,
-        because=f"no activity on any board for {format_duration(idle_ms // 1000 * 1000)}",
-    )
+    if before <= floor:
+        return _at_floor(before, floor, agreed=agreed or before < 1)
+    why = f"no activity on any board for {format_duration(idle_ms // 1000 * 1000)}"
+    load = None if agreed else load_of(world, judged)
+    return consent_to_fewer(GUARD, judged) or fewer(world, judged, GUARD, floor=floor, load=load, why=why)
 
 
-def _at_floor(before: int, stated: int, *, agreed: bool) -> Ruling:
+def _at_floor(before: int, floor: int, *, agreed: bool) -> Ruling:
     if agreed:
-        return Ruling(GUARD, f"{before} replicas, the owner's floor is {stated}", Reason.LADDER_END)
-    remedy = f'set annotation {marks.MIN_REPLICAS}: "0" on the workload'
+        return Ruling(GUARD, f"{before} replicas, the owner's floor is {floor}", Reason.LADDER_END)
+    remedy = f'set annotation {MIN_REPLICAS}: "0" on the workload'
     return Ruling(
         GUARD, f"idle at its last replica; nobody agreed to {before - 1}", Reason.NEEDS_CONSENT, remedy
     )

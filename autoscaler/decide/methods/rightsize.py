@@ -26,7 +26,7 @@ def propose_right_size(world: World, judged: Judged) -> Proposal | Ruling:
     obstacle = _obstacle(world, judged)
     if obstacle or need is None:
         return obstacle or Ruling(GUARD, "the need is not known", Reason.EVIDENCE_ABSENT)
-    statement = marks.allowed_counts(case.workload.annotations)
+    statement = case.stated.allowed
     if statement and statement.fault:
         return Ruling(GUARD, statement.fault, Reason.NEEDS_CONSENT)
     consent = _Consent(statement.values if statement else None, stated=statement is not None)

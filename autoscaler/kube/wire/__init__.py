@@ -31,6 +31,7 @@ from autoscaler.kube.wire.cluster import (
 from autoscaler.kube.wire.meta import (
     LAST_APPLIED_ANNOTATION,
     Condition,
+    Int32,
     IntOrString,
     LabelSelector,
     ListMeta,
@@ -107,6 +108,7 @@ __all__ = [
     "HorizontalPodAutoscaler",
     "HorizontalPodAutoscalerSpec",
     "HorizontalPodAutoscalerStatus",
+    "Int32",
     "IntOrString",
     "Job",
     "JobSpec",

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from autoscaler.kube.wire.meta import Condition, IntOrString, LabelSelector, ObjectMeta, Wire
+from autoscaler.kube.wire.meta import Condition, Int32, Int64, IntOrString, LabelSelector, ObjectMeta, Wire
 
 
 class Taint(Wire):
@@ -53,7 +53,7 @@ class PriorityClass(Wire):
     """A priority class."""
 
     metadata: ObjectMeta
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str = ""
 
@@ -131,11 +131,11 @@ class PodDisruptionBudgetSpec(Wire):
 class PodDisruptionBudgetStatus(Wire):
     """The disruption controller's arithmetic; behind ``metadata.generation`` the server refuses evictions."""
 
-    observed_generation: int = 0
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
+    observed_generation: Int64 = 0
+    disruptions_allowed: Int32 = 0
+    current_healthy: Int32 = 0
+    desired_healthy: Int32 = 0
+    expected_pods: Int32 = 0
     disrupted_pods: dict[str, str] | None = None
 
 
@@ -159,15 +159,15 @@ class HorizontalPodAutoscalerSpec(Wire):
     """What is scaled, and between which bounds."""
 
     scale_target_ref: ScaleTarget = msgspec.field(default_factory=ScaleTarget)
-    min_replicas: int | None = None
-    max_replicas: int = 0
+    min_replicas: Int32 | None = None
+    max_replicas: Int32 = 0
 
 
 class HorizontalPodAutoscalerStatus(Wire):
     """What the autoscaler wants at present."""
 
-    current_replicas: int = 0
-    desired_replicas: int = 0
+    current_replicas: Int32 = 0
+    desired_replicas: Int32 = 0
 
 
 class HorizontalPodAutoscaler(Wire):

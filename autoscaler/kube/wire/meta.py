@@ -4,11 +4,16 @@ Decoding skips whatever is not declared, so a field added here costs time and me
 Go writes nil slices, maps and pointers as ``null``: such fields are declared ``| None`` and read as ``field or ()``.
 """
 
+from typing import Annotated
+
 import msgspec
 
 LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
-IntOrString = int | str
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""The API's own integers: a larger one is no answer of an API server, and nothing after could hold it."""
+IntOrString = Int32 | str
 """``maxSurge: 1`` or ``maxSurge: "25%"``, as the API has it."""
 
 
@@ -37,7 +42,7 @@ class ObjectMeta(Wire):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
@@ -86,4 +91,4 @@ class ListMeta(Wire):
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
-    remaining_item_count: int | None = None
+    remaining_item_count: Int64 | None = None

@@ -4,6 +4,8 @@ import msgspec
 
 from autoscaler.kube.wire.meta import (
     Condition,
+    Int32,
+    Int64,
     ObjectMeta,
     Present,
     SelectorRequirement,
@@ -58,7 +60,7 @@ class Affinity(Wire):
 class TopologySpreadConstraint(Wire):
     """``when_unsatisfiable == "DoNotSchedule"`` is the hard form."""
 
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
 
@@ -70,7 +72,7 @@ class Toleration(Wire):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class ResourceRequirements(Wire):
@@ -89,10 +91,11 @@ class EnvVar(Wire):
 
 
 class ContainerPort(Wire):
-    """A declared port."""
+    """A declared port; a host port is one of the node's own."""
 
     name: str = ""
-    container_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
 
 
 class Container(Wire):
@@ -135,8 +138,10 @@ class PodSpec(Wire):
     """A pod's specification, live or in a template."""
 
     node_name: str = ""
+    host_network: bool = False
+    runtime_class_name: str | None = None
     scheduler_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str = ""
     restart_policy: str = ""
@@ -156,7 +161,7 @@ class TerminatedState(Wire):
     """Why a container ended last time, for instance ``OOMKilled``."""
 
     reason: str = ""
-    exit_code: int = 0
+    exit_code: Int32 = 0
     finished_at: str | None = None
 
 
@@ -172,7 +177,7 @@ class ContainerStatus(Wire):
     name: str = ""
     ready: bool = False
     started: bool | None = None
-    restart_count: int = 0
+    restart_count: Int32 = 0
     last_state: ContainerState | None = None
 
 

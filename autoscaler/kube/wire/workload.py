@@ -4,6 +4,8 @@ import msgspec
 
 from autoscaler.kube.wire.meta import (
     Condition,
+    Int32,
+    Int64,
     IntOrString,
     LabelSelector,
     ObjectMeta,
@@ -20,7 +22,7 @@ class RollingUpdate(Wire):
 
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
-    partition: int | None = None
+    partition: Int32 | None = None
 
 
 class UpdateStrategy(Wire):
@@ -33,24 +35,24 @@ class UpdateStrategy(Wire):
 class DeploymentSpec(Wire):
     """A Deployment's wish."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
     strategy: UpdateStrategy | None = None
-    min_ready_seconds: int = 0
-    progress_deadline_seconds: int | None = None
+    min_ready_seconds: Int32 = 0
+    progress_deadline_seconds: Int32 | None = None
     paused: bool = False
 
 
 class DeploymentStatus(Wire):
     """A Deployment's progress; behind ``metadata.generation`` it speaks of an older wish."""
 
-    observed_generation: int = 0
-    replicas: int = 0
-    updated_replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
-    unavailable_replicas: int = 0
+    observed_generation: Int64 = 0
+    replicas: Int32 = 0
+    updated_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
+    unavailable_replicas: Int32 = 0
     conditions: list[Condition] | None = None
 
 
@@ -65,7 +67,7 @@ class Deployment(Wire):
 class ReplicaSetSpec(Wire):
     """Only the number wanted: templates of old ReplicaSets are history."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
 
 
 class ReplicaSet(Wire):
@@ -78,23 +80,23 @@ class ReplicaSet(Wire):
 class StatefulSetSpec(Wire):
     """A StatefulSet's wish."""
 
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
     update_strategy: UpdateStrategy | None = None
     pod_management_policy: str = ""
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int32 = 0
 
 
 class StatefulSetStatus(Wire):
     """A StatefulSet's progress; a rollout runs while the two revisions differ."""
 
-    observed_generation: int = 0
-    replicas: int = 0
-    current_replicas: int = 0
-    updated_replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
+    observed_generation: Int64 = 0
+    replicas: Int32 = 0
+    current_replicas: Int32 = 0
+    updated_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
     current_revision: str = ""
     update_revision: str = ""
     conditions: list[Condition] | None = None
@@ -112,10 +114,10 @@ class JobSpec(Wire):
     """A Job's wish; also inside a CronJob."""
 
     suspend: bool = False
-    parallelism: int | None = None
-    completions: int | None = None
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
     completion_mode: str = ""
-    backoff_limit: int | None = None
+    backoff_limit: Int32 | None = None
     pod_failure_policy: Present | None = None
     selector: LabelSelector | None = None
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
@@ -124,10 +126,10 @@ class JobSpec(Wire):
 class JobStatus(Wire):
     """A Job's progress; conditions ``Complete``, ``Failed`` and ``Suspended`` are the ends and pauses."""
 
-    active: int = 0
-    ready: int | None = None
-    succeeded: int = 0
-    failed: int = 0
+    active: Int32 = 0
+    ready: Int32 | None = None
+    succeeded: Int32 = 0
+    failed: Int32 = 0
     start_time: str | None = None
     completion_time: str | None = None
     conditions: list[Condition] | None = None

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import stamina
 
 from autoscaler.kube.connection import keepalive_socket
 from autoscaler.kube.credentials import FixedCredentials, token_file
@@ -110,7 +111,19 @@ async def test_a_200_that_is_not_the_list_asked_for_is_never_an_empty_cluster(
             await session.list_page(POD, limit=1)
 
 
-@pytest.mark.parametrize("text", ["", "<html>login</html>", '{"kind":"PodList","items":[', "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<html>login</html>",
+        '{"kind":"PodList","items":[',
+        "\x00",
+        '{"kind":"PodList","x":' + "[" * 200_000,
+        '{"kind":"PodList","items":[{"metadata":{"x":' + "[" * 200_000 + "]" * 200_000 + "}}]}",
+        '{"kind":"PodList","items":[{"metadata":{"generation":1e400}}]}',
+    ],
+    ids=["empty", "html", "half", "nul", "deep", "deep object", "no number"],
+)
 async def test_a_200_that_is_no_json_is_an_unexpected_body(
     api: Any, answers: Any, connect: Any, text: str
 ) -> None:
@@ -118,6 +131,33 @@ async def test_a_200_that_is_no_json_is_an_unexpected_body(
     async with connect() as session:
         with pytest.raises(UnexpectedBody, match="unreadable answer"):
             await session.list_page(POD, limit=1)
+
+
+async def test_an_object_with_a_number_that_no_api_server_has_is_named(
+    api: Any, answers: Any, connect: Any
+) -> None:
+    good = {"metadata": {"name": "a", "namespace": "n"}}
+    ports = [{"containerPort": 2**70}]
+    bad = {"metadata": {"name": "b", "namespace": "n"}, "spec": {"containers": [{"ports": ports}]}}
+    api.on(PODS, answers.json({"kind": "PodList", "metadata": {}, "items": [good, bad]}))
+    async with connect() as session:
+        with pytest.raises(UnexpectedBody, match=r"containerPort., which is n/b"):
+            await session.list_page(POD, limit=1)
+
+
+async def test_a_list_is_retried_only_if_asked_for(api: Any, answers: Any, connect: Any) -> None:
+    api.on(PODS, answers.failure(503), answers.pods(version=5))
+    stamina.set_testing(True, attempts=3)
+    try:
+        async with connect() as session:
+            with pytest.raises(ServerError):
+                await session.list_page(POD, limit=1)
+            api.on(PODS, answers.failure(429), answers.failure(500), answers.pods(version=5))
+            page = await session.list_page(POD, limit=1, retry=True)
+    finally:
+        stamina.set_testing(False)
+
+    assert page.metadata.resource_version == "5"
 
 
 async def test_a_list_whose_items_are_null_is_empty(api: Any, answers: Any, connect: Any) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,19 @@ class Store:
     def __init__(self, *metrics: str, pods: int = 1) -> None:
         self.metrics = metrics
         self.pods = pods
+        self.jobs = ["dcgm-exporter"]
         self.now_s = 1_800_000_000
         self.asked: list[tuple[str, str]] = []
         self.warnings: list[str] = []
+        self.before: Callable[[str], Awaitable[None]] | None = None
         self.fault: Callable[[str], web.Response | None] = lambda _: None
 
     async def handle(self, request: web.Request) -> web.Response:
         form = await request.post()
         query = str(form["query"])
         self.asked.append((query, str(form.get("time", ""))))
+        if self.before is not None:
+            await self.before(query)
         if query == "time()":
             return self._answer("scalar", [self.now_s, str(self.now_s)])
         return self.fault(query) or self._answer("vector", self._rows(query))
@@ -49,7 +53,9 @@ class Store:
             return [{"metric": {}, "value": [self.now_s, "30"]}]
         if query.startswith("max(count"):
             return [{"metric": {}, "value": [self.now_s, "120"]}]
-        words = {"count by": "1", "count_over_time": "120", "timestamp": str(self.now_s - 5)}
+        if query.startswith("count by (job)"):
+            return [{"metric": {"job": job} if job else {}, "value": [self.now_s, "1"]} for job in self.jobs]
+        words = {"count_over_time": "120", "timestamp": str(self.now_s - 5)}
         value = next((text for word, text in words.items() if word in query), "0.5")
         return [
             {"metric": {**LABELS, "pod": f"p{i}"}, "value": [self.now_s, value]} for i in range(self.pods)
@@ -125,7 +131,7 @@ async def test_history_is_asked_for_again_only_when_it_is_old() -> None:
             history[now_s] = sum("[86400000ms" in query for query, _ in store.asked)
             assert reading.profiles[0].signals[0].history.count.values.tolist() == [120.0]
 
-    assert history == {0: 5, 60: 0, 514: 0, 515: 5}
+    assert history == {0: 7, 60: 0, 514: 0, 515: 7}
 
 
 async def test_a_pod_that_is_new_since_the_last_history_has_none_yet() -> None:
@@ -150,7 +156,9 @@ async def test_warnings_of_any_query_are_in_the_reading() -> None:
     assert reading.warnings == ("one store gateway did not answer",)
 
 
-@pytest.mark.parametrize("word", ["max_over_time", "quantile_over_time", "FB_USED", "count by"])
+@pytest.mark.parametrize(
+    "word", ["max_over_time", "quantile_over_time", "FB_USED", "count by", "avg_over_time", "86400000ms"]
+)
 async def test_one_failed_query_is_the_readings_fault_and_no_error(word: str) -> None:
     store = Store(ENGINE)
     body = json.dumps({"status": "error", "errorType": "execution", "error": "too many samples"})

@@ -59,6 +59,15 @@ def store(**changes: object) -> Callable[[World, Path], None]:
     return lambda world, _: world.store.__dict__.update(changes)
 
 
+def pinned(job: str) -> Callable[[World, Path], None]:
+    def pin(world: World, folder: Path) -> None:
+        del folder
+        world.store.jobs = ["dcgm-exporter", "tenant"]
+        world.environ["AUTOSCALER_EVIDENCE_SOURCE_JOB"] = job
+
+    return pin
+
+
 def api(**changes: object) -> Callable[[World, Path], None]:
     return lambda world, _: world.api.__dict__.update(changes)
 
@@ -150,6 +159,25 @@ ROWS = {
         ready=("[!]series degraded: no accelerator series of any profile: unknown is not idle",),
         reason="EvidenceAbsent",
     ),
+    "two scrape jobs that publish the same metrics": Row(
+        break_it=store(jobs=["dcgm-exporter", "tenant"]),
+        told=("several scrape jobs publish GPU series", "set evidence.sourceJob"),
+        ready=(
+            "[!]series degraded: several scrape jobs",
+            "(dcgm: dcgm-exporter, tenant): set evidence.sourceJob",
+        ),
+        reason="EvidenceUnattributed",
+    ),
+    "two scrape jobs of which one is pinned": Row(
+        break_it=pinned("dcgm-exporter"),
+        told=("boards per pod 2 -> 1",),
+        ready=("[+]series ok: series: dcgm 2; scrape jobs pinned by dcgm-exporter: dcgm-exporter",),
+    ),
+    "a pin that matches no job": Row(
+        break_it=pinned("typo"),
+        ready=("[!]series degraded: no accelerator series of any profile from scrape job typo",),
+        reason="EvidenceAbsent",
+    ),
     "an unreachable API server": Row(
         break_it=dead_api,
         exit_code=1,
@@ -192,10 +220,11 @@ ROWS = {
         ready=("[!]access/PodDisruptionBudget degraded: forbidden",),
         reason="Forbidden",
     ),
-    "no right to read autoscalers": Row(  # they own replicas; this change is of the template
+    "no right to read autoscalers": Row(
         break_it=api(denied={"HorizontalPodAutoscaler"}),
-        told=("may not read HorizontalPodAutoscaler", "boards per pod 2 -> 1"),
+        told=("may not read HorizontalPodAutoscaler",),
         ready=("[!]access/HorizontalPodAutoscaler degraded: forbidden",),
+        reason="Forbidden",
     ),
     "a server without CronJobs and autoscalers": Row(
         break_it=api(absent={"CronJob", "HorizontalPodAutoscaler"}),

@@ -63,6 +63,9 @@ def test_a_full_window_of_every_board_is_measured() -> None:
         (seen(Board(), telemetry={"window_ms": 60_000}), Partial, "the snapshot covers 1m, the policy asks for 30m"),
         (seen(Board(age_ms=30_001)), Stale, "newest sample is 30s1ms old, 30s allowed"),
         (seen(Board(), Board(age_ms=HOUR_MS)), Stale, "newest sample is 1h old"),
+        (seen(Board(age_ms=20_000), telemetry={"read_ms": 10_001}), Stale, "newest sample is 30s1ms old"),
+        (seen(Board(age_ms=-HOUR_MS), telemetry={"read_ms": HOUR_MS}), Contradictory, "newest sample is 1h ahead"),
+        (seen(Board(history_busiest=6.5535)), Partial, "a board has no readable activity"),
         (seen(Board(age_ms=-HOUR_MS)), Contradictory, "newest sample is 1h ahead of the store's clock"),
         (seen(Board(flags=SHARED)), Shared, "several pods"),
         (seen(Board(flags=CONTRADICTORY)), Contradictory, "activity is 0 while power"),
@@ -84,6 +87,20 @@ def test_anything_less_is_not_measured_and_says_why(snapshot: Snapshot, kind: ty
 
     assert isinstance(found, kind)
     assert why in found.why  # type: ignore[union-attr]
+
+
+def test_the_time_that_reading_took_is_part_of_the_age() -> None:
+    found = look(seen(Board(age_ms=5_000), telemetry={"read_ms": 7_000}))
+
+    assert isinstance(found, Measured)
+    assert found.age_ms == 12_000
+
+
+def test_a_busiest_window_is_never_under_the_present_one() -> None:
+    found = look(seen(Board(0.5, history_busiest=0.2), Board(0.1, history_busiest=0.8)))
+
+    assert isinstance(found, Measured)
+    assert [board.history_busiest for board in found.boards] == [5000, 8000]
 
 
 def test_lag_of_the_store_is_forgiven_up_to_the_policy_s_limit() -> None:

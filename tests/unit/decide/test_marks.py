@@ -3,44 +3,13 @@ from build import DAY_MS, HOUR_MS, NOW_MS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.decide.marks import (
-    ALLOWED_GPUS,
-    DO_NOT_DISRUPT,
-    MIN_REPLICAS,
-    allowed_counts,
-    minimum_replicas,
-    protection,
-)
+from autoscaler.decide.marks import DO_NOT_DISRUPT, protection
 
 KARPENTER = "karpenter.sh/do-not-disrupt"
 
 
 def protects(annotations: dict[str, str], *, age_ms: int = HOUR_MS) -> str:
     return protection(annotations, since_ms=NOW_MS - age_ms, now_ms=NOW_MS)
-
-
-@pytest.mark.parametrize(
-    ("text", "counts"),
-    [("1", (1,)), ("1,2,4", (1, 2, 4)), (" 4 , 2,2 ", (2, 4)), ("08", (8,)), ("9999", (9999,))],
-)
-def test_allowed_counts_are_read_ascending(text: str, counts: tuple[int, ...]) -> None:
-    statement = allowed_counts({ALLOWED_GPUS: text})
-
-    assert statement is not None
-    assert (counts, "") == (statement.values, statement.fault)
-
-
-def test_nothing_stated_is_no_statement() -> None:
-    assert allowed_counts({}) is None
-    assert minimum_replicas({}) is None
-
-
-@pytest.mark.parametrize(("text", "floor"), [("0", 0), ("1", 1), (" 12 ", 12)])
-def test_the_floor_of_replicas_is_read(text: str, floor: int) -> None:
-    statement = minimum_replicas({MIN_REPLICAS: text})
-
-    assert statement is not None
-    assert ((floor,), "") == (statement.values, statement.fault)
 
 
 @pytest.mark.parametrize(

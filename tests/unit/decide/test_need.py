@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from autoscaler.decide.need import (
     UNBOUNDED_MILLI,
+    activity_of,
     boards_for,
     confident,
     estimate_need,
@@ -17,7 +18,14 @@ from autoscaler.model.policy import DAY_MS, Policy, policy_from_dict
 
 
 def board(p95: int, **changes: object) -> BoardUse:
-    use = {"device": "d", "mean": p95, "peak": p95, "history_p95": p95, "history_peak": p95}
+    use = {
+        "device": "d",
+        "mean": p95,
+        "peak": p95,
+        "history_p95": p95,
+        "history_peak": p95,
+        "history_busiest": p95,
+    }
     return BoardUse(**{**use, "memory_peak_mib": 0, "memory_total_mib": 1000, **changes})
 
 
@@ -26,7 +34,10 @@ def unit(*boards: BoardUse, history_ms: int = 30 * DAY_MS) -> Measured:
 
 
 USES = st.builds(
-    lambda p95, more, mib: board(p95, history_peak=min(10_000, p95 + more), memory_peak_mib=mib),
+    lambda p95, more, busiest, mib: board(
+        p95, history_peak=min(10_000, p95 + more), history_busiest=busiest, memory_peak_mib=mib
+    ),
+    st.integers(0, 10_000),
     st.integers(0, 10_000),
     st.integers(0, 10_000),
     st.none() | st.integers(0, 2000),
@@ -59,6 +70,29 @@ def test_thin_history_widens_the_bounds(days: float, lower: int, upper: int) -> 
 def test_a_load_that_has_just_come_counts_although_the_history_is_quiet() -> None:
     assert usual_activity(board(0, mean=3000, peak=3000)) == 3000
     assert estimate_need(unit(board(0, mean=7000, peak=7000)), Policy()).activity == 1000
+
+
+def test_a_busy_hour_a_day_counts_although_the_percentile_forgives_it() -> None:
+    # 58 minutes of a day are 4 % of it: no percentile of 95 shows them, and no two boards need them at once
+    hourly = board(0, history_peak=10_000, history_busiest=10_000)
+    need = estimate_need(unit(*[hourly] * 8), Policy())
+
+    assert need.activity == 11_429
+    assert boards_for(need.upper) > 8
+
+
+def test_short_spikes_are_forgiven() -> None:
+    spiky = board(200, history_peak=10_000, history_busiest=400)
+
+    assert boards_for(estimate_need(unit(*[spiky] * 8), Policy()).upper) == 1
+
+
+def test_activity_is_the_larger_of_the_usual_and_of_what_lasted_never_their_mixture() -> None:
+    early, late = board(9000, history_busiest=1000), board(0, history_busiest=8000)
+
+    assert activity_of((early, late)) == 9000
+    assert activity_of((early, board(0, mean=8000, history_busiest=8000))) == 17_000
+    assert activity_of(()) == 0
 
 
 def test_memory_carries_its_own_margin_and_is_a_floor() -> None:
@@ -114,7 +148,10 @@ def test_more_use_never_needs_less(measured: Measured, at: int, more: int) -> No
     boards = list(measured.boards)
     old = boards[at % len(boards)]
     boards[at % len(boards)] = msgspec.structs.replace(
-        old, history_p95=min(10_000, old.history_p95 + more), history_peak=10_000
+        old,
+        history_p95=min(10_000, old.history_p95 + more),
+        history_busiest=min(10_000, old.history_busiest + more),
+        history_peak=10_000,
     )
     before, after = (
         estimate_need(measured, Policy()),

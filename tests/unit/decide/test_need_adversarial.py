@@ -17,7 +17,7 @@ def unit(*boards: BoardUse, history_ms: int) -> Measured:
 @pytest.mark.parametrize("unit_text", ["1ms", "1d", "99999d"])
 def test_no_history_however_odd_gives_a_bound_under_the_target(history_ms: int, unit_text: str) -> None:
     rules = policy_from_dict({"need": {"confidenceUnit": unit_text}})
-    need = estimate_need(unit(BoardUse("d", 5000, 5000, 5000, 5000), history_ms=history_ms), rules)
+    need = estimate_need(unit(BoardUse("d", 5000, 5000, 5000, 5000, 5000), history_ms=history_ms), rules)
 
     assert need.target <= need.upper <= UNBOUNDED_MILLI
     assert 0 <= need.lower <= need.target
@@ -25,13 +25,13 @@ def test_no_history_however_odd_gives_a_bound_under_the_target(history_ms: int, 
 
 @pytest.mark.parametrize("history_ms", [0, -1])
 def test_without_history_the_upper_bound_is_infinite_and_the_lower_one_zero(history_ms: int) -> None:
-    need = estimate_need(unit(BoardUse("d", 0, 0, 0, 0, 0, 1), history_ms=history_ms), Policy())
+    need = estimate_need(unit(BoardUse("d", 0, 0, 0, 0, 0, 0, 1), history_ms=history_ms), Policy())
 
     assert (need.lower, need.upper) == (0, UNBOUNDED_MILLI)
 
 
 def test_memory_larger_than_the_board_is_believed_and_huge_memory_does_not_overflow() -> None:
-    odd = BoardUse("d", 0, 0, 0, 0, memory_peak_mib=2**32 - 2, memory_total_mib=1)
+    odd = BoardUse("d", 0, 0, 0, 0, 0, memory_peak_mib=2**32 - 2, memory_total_mib=1)
     need = estimate_need(
         unit(*[odd] * 1000, history_ms=1), policy_from_dict({"need": {"memoryTarget": 0.01}})
     )
@@ -53,7 +53,7 @@ def test_nothing_at_all_is_zero_only_with_confidence() -> None:
 
 
 @given(
-    st.lists(st.builds(BoardUse, st.text(max_size=2), *[st.integers(0, 65_535)] * 4), max_size=4),
+    st.lists(st.builds(BoardUse, st.text(max_size=2), *[st.integers(0, 65_535)] * 5), max_size=4),
     st.integers(-HUGE, HUGE),
     st.sampled_from([0.01, 0.7, 1.0]),
     st.sampled_from([0.0, 10.0]),

@@ -105,7 +105,7 @@ def test_each_method_has_its_own_switch(
 
 
 def test_interactive_work_is_never_more_than_recommended() -> None:
-    notebook = HALF.but(container={"image": "jupyter/base"})
+    notebook = HALF.but(container={"image": "jupyter/base-notebook"})
     (action,) = planned(cluster(notebook), modes={"default": "apply"}).actions
 
     assert action.held_by == ("ModeRecommend",)

@@ -5,7 +5,7 @@ import pytest
 from build import HOUR_MS, NOW_MS
 from hypothesis import given
 from hypothesis import strategies as st
-from law import broken_laws
+from law import broken_laws, stated
 from worlds import (
     LOSSES,
     bounded_worlds,
@@ -19,7 +19,7 @@ from worlds import (
     worlds,
 )
 
-from autoscaler.decide import marks, plan
+from autoscaler.decide import plan
 from autoscaler.model.evidence import ACTIVITY_SCALE
 from autoscaler.model.plan import Action, Plan, encode_plan
 from autoscaler.model.policy import DAY_MS, Policy
@@ -102,11 +102,10 @@ def test_a_stricter_policy_never_adds_or_changes_an_action(
 @given(CALM, WIDE)
 def test_every_action_lowers_saves_and_stays_over_the_floor(snapshot: Snapshot, policy: Policy) -> None:
     for action in plan(snapshot, policy, NOW_MS).actions:
-        workload = next(w for w in snapshot.workloads if w.uid == action.uid)
         least = 1
         if action.lever == "scale":
-            stated = workload.annotations.get(marks.MIN_REPLICAS)
-            least = int(stated) if stated else 0 if policy.methods.allow_zero_replicas else 1
+            floors = [int(text) for text in stated(snapshot, action, "min-replicas")]
+            least = max(floors, default=0 if policy.methods.allow_zero_replicas else 1)
         assert least <= action.after < action.before
         assert action.saved_milli_boards > 0
 
@@ -121,25 +120,28 @@ def test_nobody_changes_a_count_that_is_part_of_the_application_without_consent(
         shapes = [
             snapshot.shapes[p.shape] for p in snapshot.pods if snapshot.workloads[p.workload] is workload
         ]
-        built_in = row.role == "training" or any(c.parallelism for shape in shapes for c in shape.containers)
-        if row.action and built_in:
-            consent = marks.ALLOWED_GPUS if row.action.lever == "template" else marks.MIN_REPLICAS
-            assert consent in workload.annotations
+        hints = {hint for shape in shapes for c in shape.containers for hint in c.parallelism}
+        if row.action and row.action.lever == "scale" and row.role == "serving":
+            hints &= {"WORLD_SIZE"}
+        if row.action and (row.role == "training" or hints):
+            consent = "allowed-gpus" if row.action.lever == "template" else "min-replicas"
+            assert stated(snapshot, row.action, consent)
 
 
 @given(CALM, WIDE)
 def test_consent_names_the_counts_and_no_other_is_proposed(snapshot: Snapshot, policy: Policy) -> None:
     for action in plan(snapshot, policy, NOW_MS).actions:
-        workload = next(w for w in snapshot.workloads if w.uid == action.uid)
-        stated = marks.allowed_counts(workload.annotations)
-        if action.lever == "template" and stated:
-            assert action.after in stated.values
+        for text in stated(snapshot, action, "allowed-gpus") if action.lever == "template" else ():
+            assert str(action.after) in text.split(",")
 
 
 @given(CALM, WIDE)
 def test_thin_history_never_sizes(snapshot: Snapshot, policy: Policy) -> None:
     for row in plan(snapshot, policy, NOW_MS).rows:
-        if row.action and row.action.method != "idle":
+        agreed = policy.methods.allow_zero_replicas or (
+            row.action and stated(snapshot, row.action, "min-replicas")
+        )
+        if row.action and not (row.action.method == "idle" and agreed):
             assert row.need is not None
             assert policy.need.min_confidence <= row.need.confidence
 

@@ -1,7 +1,9 @@
 import pytest
 from build import GPU, Spec, boards, cluster, judge, rescale, resize
+from msgspec.structs import replace
 
-from autoscaler.decide.proposal import Judged, Ruling, refuse, successor_demand
+from autoscaler.decide.proposal import Judged, Ruling, refuse, successor_demand, successor_limits
+from autoscaler.decide.statements import Statements
 from autoscaler.decide.world import Case
 from autoscaler.model.reasons import CATALOGUE, Reason
 
@@ -45,10 +47,27 @@ def test_the_successor_asks_for_what_the_template_will_say() -> None:
     assert judged.case.units[0].shape.demand == {GPU: 2, "cpu": 1000}
 
 
-def test_without_any_shape_only_the_change_is_known() -> None:
+def test_the_successor_asks_for_at_least_what_admission_gave_to_the_live_pods() -> None:
+    snapshot = cluster(HALF)
+    given = replace(
+        snapshot.shapes[0],
+        demand={GPU: 2, "cpu": 4000, "memory": 7},
+        containers=(replace(snapshot.shapes[0].containers[0], limits={GPU: 2, "cpu": 5000}),),
+    )
+    live = tuple(replace(pod, shape=1) for pod in snapshot.pods)
+    _, judged = judge(replace(snapshot, shapes=(*snapshot.shapes, given), pods=live))
+
+    assert successor_demand(judged, resize(2, 1)) == {GPU: 1, "cpu": 4000, "memory": 7}
+    assert successor_limits(judged) == {GPU: 2, "cpu": 5000}
+
+
+def test_without_any_shape_nothing_is_known() -> None:
     _, judged = judge(cluster(HALF))
     bare = Judged(
-        Case(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0), judged.assessment, judged.coverage
+        Case(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0, Statements()),
+        judged.assessment,
+        judged.coverage,
     )
 
-    assert successor_demand(bare, resize(2, 1)) == {GPU: -1}
+    assert successor_demand(bare, resize(2, 1)) == {}
+    assert successor_limits(bare) == {}

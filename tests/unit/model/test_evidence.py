@@ -15,6 +15,7 @@ NUMBERS = (
     "history_samples",
     "history_p95",
     "history_peak",
+    "history_busiest",
     "history_first_ms",
     "memory_peak_mib",
     "memory_total_mib",

@@ -2,7 +2,7 @@ import msgspec
 from build import NOW_MS, Spec, boards, cluster, policy
 
 from autoscaler.decide import plan
-from autoscaler.model.plan import Plan, encode_plan, plan_to_builtins
+from autoscaler.model.plan import Plan, encode_plan
 
 PLANNED = plan(
     cluster(
@@ -23,9 +23,3 @@ def test_workloads_left_alone_are_counted_by_the_reason_of_their_row() -> None:
 
 def test_a_plan_reads_back_equal() -> None:
     assert msgspec.json.decode(encode_plan(PLANNED), type=Plan) == PLANNED
-
-
-def test_plain_data_holds_the_same_as_the_json() -> None:
-    plain = msgspec.json.encode(plan_to_builtins(PLANNED))
-
-    assert msgspec.json.decode(encode_plan(PLANNED)) == msgspec.json.decode(plain)

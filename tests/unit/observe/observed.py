@@ -129,8 +129,9 @@ class Seen:
     mean: float | str | None = None
     low: str | None = None
     count: int = FULL
+    covered: int | None = None
     newest_ms: int = NOW_MS
-    copies: int | None = 1
+    busiest: str | None = None
     history_count: int = HISTORY_MS // INTERVAL_MS
     first_ms: int = NOW_MS - HISTORY_MS
 
@@ -148,6 +149,7 @@ class Scrape:
     used: Sequence[Seen] = ()
     free: Sequence[Seen] = ()
     power: Sequence[Seen] = ()
+    past_used: Sequence[Seen] = ()
 
 
 def vector(rows: Sequence[tuple[Mapping[str, str], str]]) -> Answer:
@@ -176,14 +178,17 @@ def series_of(scrape: Scrape, *, interval_ms: int = INTERVAL_MS) -> ProfileSerie
             "total": (ask(rows, Seen.total), "sum"),
             "count": (ask(rows, lambda r: r.count), "sum"),
             "newest": (ask(rows, lambda r: r.newest_ms / 1000), "max"),
-            "copies": (ask(rows, lambda r: r.copies), "sum"),
+            "covered": (ask(rows, lambda r: r.count if r.covered is None else r.covered), "max"),
             "h_p95": (ask(rows, lambda r: r.peak), "max"),
             "h_maximum": (ask(rows, lambda r: r.peak), "max"),
-            "h_count": (ask(rows, lambda r: r.history_count), "sum"),
+            "h_busiest": (ask(rows, lambda r: r.busiest or r.peak), "max"),
+            "h_count": (ask(rows, lambda r: r.history_count), "max"),
             "h_first": (ask(rows, lambda r: r.first_ms / 1000), "min"),
             "h_total": (ask(rows, Seen.total), "sum"),
         }
-    used, free, power = (ask(rows, lambda r: r.peak) for rows in (scrape.used, scrape.free, scrape.power))
+    used, free, power, past_used = (
+        ask(rows, lambda r: r.peak) for rows in (scrape.used, scrape.free, scrape.power, scrape.past_used)
+    )
     length = len(positions)
     signals = []
     for signal in profile.signals:
@@ -212,6 +217,7 @@ def series_of(scrape: Scrape, *, interval_ms: int = INTERVAL_MS) -> ProfileSerie
             most_free=dense(free, length, "max"),
             total=dense(NOTHING, length, "max"),
             power=dense(power, length, "max"),
+            past_used=dense(past_used, length, "max"),
         ),
         signals=tuple(signals),
     )

@@ -140,7 +140,7 @@ def test_the_row_of_a_device_without_owner_gives_way_to_its_owner() -> None:
         pod("p"),
         series=reading(
             engine(
-                Seen(board("x"), "0.9", count=40, newest_ms=NOW_MS - 600_000, copies=None),
+                Seen(board("x"), "0.9", count=40, newest_ms=NOW_MS - 600_000),
                 Seen(board("x", "p"), "0.5", count=80),
             )
         ),
@@ -168,9 +168,7 @@ def test_a_series_that_ended_before_the_pod_started_is_a_ghost() -> None:
     start_ms = NOW_MS - 300_000
     seen = snapshot(
         pod("p", start_ms=start_ms),
-        series=reading(
-            engine(Seen(board("x", "p"), "0.9", count=80, newest_ms=start_ms - 1000, copies=None))
-        ),
+        series=reading(engine(Seen(board("x", "p"), "0.9", count=80, newest_ms=start_ms - 1000))),
     )
 
     assert (seen.telemetry.ghosts, len(seen.holders)) == (1, 0)
@@ -201,14 +199,14 @@ def test_series_of_one_device_and_pod_are_merged_after_an_exporter_restart() -> 
         pod("p"),
         series=reading(
             engine(
-                Seen(before, "0.8", mean=0.4, count=90, newest_ms=NOW_MS - 450_000, copies=None),
-                Seen(after, "0.2", mean=0.1, count=30),
+                Seen(before, "0.8", mean=0.4, count=90, newest_ms=NOW_MS - 450_000),
+                Seen(after, "0.2", mean=0.1, count=30, covered=117),
             )
         ),
     )
 
     assert len(seen.holders) == 1
-    assert (seen.holders.samples[0], seen.holders.peak[0]) == (120, 8000)
+    assert (seen.holders.samples[0], seen.holders.peak[0]) == (117, 8000)
     assert seen.holders.mean[0] == round(10_000 * (0.4 * 90 + 0.1 * 30) / 120)
     assert seen.holders.last_ms[0] == NOW_MS
 
@@ -222,12 +220,62 @@ def test_two_scrapers_of_one_device_do_not_double_its_samples() -> None:
     assert (seen.holders.samples[0], seen.holders.mean[0]) == (60, 4000)
 
 
-def test_a_second_scraper_that_ended_adds_no_more_than_fits_into_the_window() -> None:
-    ended = Seen({**board("x", "p"), "instance": "10.0.0.1:9400"}, "0.4", count=90, copies=None)
-    live = Seen({**board("x", "p"), "instance": "10.0.0.2:9400"}, "0.4", count=FULL)
-    seen = snapshot(pod("p"), series=reading(engine(ended, live)))
+def test_two_scrapers_that_miss_the_same_half_are_no_whole_window() -> None:
+    """One of them is back: 121 samples of 120, and the truth is 61."""
+    first, second = ({**board("x", "p"), "instance": f"10.0.0.{i}:9400"} for i in (1, 2))
+    half = Seen(first, "0.4", count=60, covered=61, newest_ms=NOW_MS - 900_000)
+    seen = snapshot(pod("p"), series=reading(engine(half, Seen(second, "0.4", count=61))))
+
+    assert seen.holders.samples[0] == 61
+
+
+def test_no_more_samples_count_than_fit_into_the_window() -> None:
+    row = Seen(board("x", "p"), "0.4", count=300, covered=300)
+    seen = snapshot(pod("p"), series=reading(engine(row)))
 
     assert seen.holders.samples[0] == FULL + 1
+
+
+def test_samples_in_no_covered_part_are_no_more_than_one_part_holds() -> None:
+    series = reading(engine(Seen(board("x", "p"), "0.4")))
+    series.profiles[0].signals[0].window.covered.seen[:] = False
+    seen = snapshot(pod("p"), series=series)
+
+    assert seen.holders.samples[0] == 11
+
+
+def test_the_history_has_at_least_the_windows_samples() -> None:
+    seen = snapshot(pod("p"), series=reading(engine(Seen(board("x", "p"), "0.4", history_count=3))))
+
+    assert seen.holders.history_samples[0] == FULL
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        (("window", "count"), float("nan"), "no-count"),
+        (("window", "count"), -1.0, "no-count"),
+        (("window", "count"), 1e300, "no-count"),
+        (("window", "newest"), float("nan"), "no-time"),
+        (("window", "newest"), -1.0, "no-time"),
+        (("window", "newest"), 1e300, "no-time"),
+        (("window", "covered"), float("inf"), "no-count"),
+        (("history", "count"), float("nan"), "no-count"),
+        (("history", "count"), 1e300, "no-count"),
+        (("history", "first"), -1e300, "no-time"),
+    ],
+)
+def test_an_impossible_count_or_time_was_not_seen_and_is_counted(
+    column: tuple[str, str], value: float, reason: str
+) -> None:
+    series = reading(engine(Seen(board("x", "p"), "0.4")))
+    part, name = column
+    getattr(getattr(series.profiles[0].signals[0], part), name).values[:] = value
+    seen = snapshot(pod("p"), series=series)
+
+    assert seen.telemetry.dropped == {reason: 1}
+    if column == ("window", "count"):
+        assert len(seen.holders) == 0
 
 
 def test_several_live_pods_on_one_device_share_it() -> None:
@@ -244,7 +292,7 @@ def test_a_device_handed_over_by_a_pod_that_is_gone_is_not_shared() -> None:
         pod("new", start_ms=start_ms),
         series=reading(
             engine(
-                Seen(board("x", "old"), "0.9", count=60, newest_ms=start_ms - 5000, copies=None),
+                Seen(board("x", "old"), "0.9", count=60, newest_ms=start_ms - 5000),
                 Seen(board("x", "new"), "0.1", count=40),
             )
         ),
@@ -260,7 +308,7 @@ def test_a_gone_pod_that_overlapped_the_present_one_shared_its_device() -> None:
         pod("new", start_ms=start_ms),
         series=reading(
             engine(
-                Seen(board("x", "old"), "0.9", count=60, newest_ms=start_ms + 300_000, copies=None),
+                Seen(board("x", "old"), "0.9", count=60, newest_ms=start_ms + 300_000),
                 Seen(board("x", "new"), "0.1", count=40),
             )
         ),
@@ -275,6 +323,8 @@ def test_no_activity_at_high_power_is_a_contradiction() -> None:
         return int(snapshot(pod("p"), series=reading(scrape)).holders.flags[0])
 
     assert flags("0", "310") == CONTRADICTORY
+    assert flags("0.01", "310") == CONTRADICTORY
+    assert flags("0.02", "310") == 0
     assert flags("0", "60") == 0
     assert flags("0.9", "310") == 0
 
@@ -320,6 +370,71 @@ def test_memory_is_peak_used_and_least_used_plus_most_free() -> None:
 
     assert seen.holders.memory_peak_mib[0] == 30_001
     assert seen.holders.memory_total_mib[0] == 40_000
+
+
+def test_the_memory_peak_is_of_the_history_too() -> None:
+    labels = board("x", "p")
+    scrape = engine(Seen(labels, "0.5"), used=[Seen(labels, "300")], past_used=[Seen(labels, "7000")])
+    seen = snapshot(pod("p"), series=reading(scrape))
+
+    assert seen.holders.memory_peak_mib[0] == 7000
+
+
+def test_a_memory_history_that_cannot_be_read_makes_the_peak_unknown_and_nothing_else() -> None:
+    labels = board("x", "p")
+    scrape = engine(
+        Seen(labels, "0.5"), used=[Seen(labels, "300")], past_used=[Seen(labels, "9223372036854775794")]
+    )
+    seen = snapshot(pod("p"), series=reading(scrape))
+
+    assert (seen.holders.memory_peak_mib[0], seen.holders.flags[0]) == (MISSING_MIB, 0)
+    assert seen.telemetry.dropped == {}
+
+
+def test_the_busiest_window_of_the_history_is_kept() -> None:
+    seen = snapshot(pod("p"), series=reading(engine(Seen(board("x", "p"), "0.9", mean=0.1, busiest="0.6"))))
+
+    assert seen.holders.history_busiest[0] == 6000
+
+
+def test_without_a_window_of_its_own_the_history_is_as_busy_as_the_window() -> None:
+    series = reading(engine(Seen(board("x", "p"), "0.9", mean=0.1)))
+    series.profiles[0].signals[0].history.busiest.seen[:] = False
+    seen = snapshot(pod("p"), series=series)
+
+    assert seen.holders.history_busiest[0] == 1000
+
+
+def test_an_unreadable_busiest_window_makes_the_history_unreadable() -> None:
+    row = Seen(board("x", "p"), "0.9", mean=0.1, busiest="NaN")
+    seen = snapshot(pod("p"), series=reading(engine(row)))
+
+    assert (seen.holders.history_busiest[0], seen.holders.history_p95[0]) == (
+        MISSING_ACTIVITY,
+        MISSING_ACTIVITY,
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "label", "found"),
+    [
+        (["n1", "n2"], "n1", "n1"),
+        (["n1", "n2"], "n1.example.com", "n1"),
+        (["n1.example.com", "n2.example.com"], "N1", "n1.example.com"),
+        (["n1.a.example", "n1.b.example"], "n1", ""),
+        (["n1.a.example", "n1.b.example"], "n1.b.example", "n1.b.example"),
+        (["10", "n1"], "10.0.0.1:9400", ""),
+        (["n1"], "other", ""),
+    ],
+)
+def test_an_un_owned_board_is_looked_for_on_its_node_by_full_or_unique_short_name(
+    nodes: list[str], label: str, found: str
+) -> None:
+    labels = {"UUID": "GPU-x", "Hostname": label}
+    seen = snapshot(*(node(name) for name in nodes), series=reading(engine(Seen(labels, "0.9"))))
+
+    assert [device.node for device in seen.telemetry.unowned] == [found]
+    assert seen.telemetry.dropped == ({} if found else {"un-owned, on a node that is not known": 1})
 
 
 def test_memory_that_was_not_seen_is_missing_not_zero() -> None:

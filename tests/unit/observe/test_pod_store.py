@@ -93,7 +93,6 @@ def test_readers_see_a_relist_only_when_it_is_complete() -> None:
 
     assert during == {"ml/old"}
     assert set(filled.freeze().pods) == {"ml/new"}
-    assert filled.synced
 
 
 def test_a_relist_begun_again_forgets_the_first_attempt() -> None:

@@ -45,7 +45,7 @@ def test_every_label_that_is_read_is_grouped_by_once() -> None:
     ("change", "told"),
     [
         ("colour: red", "unknown field `colour`"),
-        ("scope: cluster", "a key is stated twice"),
+        ("scope: cluster", "key 'scope' is repeated"),
         ("memory: {used: a, unit: MB, free: b}", "$.memory.unit"),
         ("memory: {used: a, unit: MiB}", "exactly one of free and total"),
         ("power: {metric: w, idle_max_watts: 0}", "$.power.idle_max_watts"),
@@ -71,6 +71,7 @@ def test_a_profile_that_is_not_understood_is_refused_by_name(change: str, told: 
         ("device: uuid", "", "scope device needs a device label"),
         ("signals: [{metric: busy, kind: sm, full: 1}]", "signals: []", "$.signals"),
         ("name: mine", "name: [", "mine.yaml"),
+        ("name: mine", "name: " + "[" * 3000, "nested too deeply"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(old: str, new: str, told: str) -> None:

@@ -147,6 +147,46 @@ def test_shapes_no_longer_used_are_forgotten_and_read_again_as_equal() -> None:
         ({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}, ()),
         ({"env": [{"name": "DATA_PARALLEL_SIZE", "value": "2"}]}, ("DATA_PARALLEL_SIZE",)),
         ({"env": [{"name": "HOME", "value": "/root"}], "args": ["--batch-size=4", "serve", "devices"]}, ()),
+        ({"args": ["--tensor-parallel-size=1"]}, ("--tensor-parallel-size",)),
+        ({"env": [{"name": "VLLM_ARGS", "value": "--model m --tensor-parallel-size 2"}]}, ("VLLM_ARGS",)),
+        ({"env": [{"name": "EXTRA_ARGS", "value": "-tp 4"}]}, ("EXTRA_ARGS",)),
+        ({"env": [{"name": "CONFIG", "value": '{"tp_size": 2}'}]}, ("CONFIG",)),
+        ({"env": [{"name": "tensorParallelSize", "value": "2"}]}, ("tensorParallelSize",)),
+        ({"env": [{"name": "TP", "value": "2"}]}, ("TP",)),
+        ({"env": [{"name": "GPU_IDS", "value": "0,1"}]}, ("GPU_IDS",)),
+        (
+            {"env": [{"name": "MASTER_ADDR", "value": "x"}, {"name": "RANK", "value": "0"}]},
+            ("MASTER_ADDR", "RANK"),
+        ),
+        ({"args": ["--engine-args", '{"tensor_parallel_size": 2}']}, ("tensor_parallel_size",)),
+        ({"args": ["sh", "-c", "x '{\\\"tp_size\\\": 2}'"]}, ("tp_size",)),
+        ({"args": ["tensorParallelSize=2"]}, ("tensorParallelSize",)),
+        ({"args": ["--gpu_ids", "0,1"]}, ("--gpu_ids",)),
+        ({"args": ["--device-ids", "0,1"]}, ("--device-ids",)),
+        ({"args": ["device=0,1"]}, ("device",)),
+        ({"args": ["--device", "0,1"]}, ("--device",)),
+        ({"args": ["--device", "cuda"]}, ()),
+        ({"args": ["--device=0"]}, ()),
+        ({"args": ["--tensor-split", "1,1"]}, ("--tensor-split",)),
+        ({"args": ["-ts", "1,1"]}, ("-ts",)),
+        ({"args": ["--nnodes=4"]}, ("--nnodes",)),
+        ({"args": ["--num_machines", "4"]}, ("--num_machines",)),
+        ({"args": ["tp=2"]}, ("tp",)),
+        ({"command": ["mpirun", "-n", "4", "python"]}, ("-n",)),
+        ({"command": ["horovodrun", "-np", "$N", "python"]}, ("-np",)),
+        ({"command": ["head", "-n", "4"]}, ()),
+        ({"args": ["-g", "2"]}, ("-g",)),
+        ({"command": ["gunicorn", "-g", "1000"]}, ()),
+        ({"args": ["--num-worker-gpus", "2"]}, ("--num-worker-gpus",)),
+        ({"args": ["--tensor_para_size=2"]}, ("--tensor_para_size",)),
+        ({"args": ["--data-parallel-size-local", "2"]}, ("--data-parallel-size-local",)),
+        ({"args": ["--instance-group", "count:2"]}, ("--instance-group",)),
+        ({"args": ["--sp", "2", "--cp=2"]}, ("--cp", "--sp")),
+        ({"args": ["--strategy=ddp"]}, ("--strategy",)),
+        ({"args": ["--strategy=greedy"]}, ()),
+        ({"args": ["--max-lora-rank", "16"], "env": [{"name": "LORA_RANK", "value": "8"}]}, ()),
+        ({"args": ["--config", "/models/tp=x/np-cache", "-sp", "main"]}, ()),
+        ({"env": [{"name": "CUDA_DEVICE_ORDER", "value": "PCI_BUS_ID"}]}, ()),
     ],
 )
 def test_a_device_count_in_the_application_is_hinted(
@@ -158,3 +198,32 @@ def test_a_device_count_in_the_application_is_hinted(
 @given(st.lists(st.text(max_size=200), max_size=5))
 def test_any_argument_text_is_read_without_error(args: list[str]) -> None:
     parallelism_hints(wire.Container(args=args))
+
+
+@pytest.mark.parametrize(
+    ("parts", "live", "template"),
+    [
+        ({"hostNetwork": True}, ("hostNetwork",), ("hostNetwork",)),
+        ({"containers": [wants(ports=[{"hostPort": 80}])]}, ("hostPort",), ("hostPort",)),
+        ({"initContainers": [wants(ports=[{"hostPort": 80}])]}, ("hostPort",), ("hostPort",)),
+        ({"containers": [wants(ports=[{"containerPort": 80}])]}, (), ()),
+        ({"nodeName": "n1"}, (), ("nodeName",)),
+        ({"runtimeClassName": "nvidia"}, (), ("runtimeClassName",)),
+        ({"runtimeClassName": None, "nodeName": ""}, (), ()),
+    ],
+)
+def test_places_that_are_not_modelled_are_named(
+    parts: dict[str, Any], live: tuple[str, ...], template: tuple[str, ...]
+) -> None:
+    spec = read(**{"containers": [wants()], **parts})
+
+    assert ShapeTable(Resources()).shape(spec).unmodelled == live
+    assert ShapeTable(Resources(), templates=True).shape(spec).unmodelled == template
+
+
+def test_pods_that_differ_in_their_node_only_share_a_shape() -> None:
+    table = ShapeTable(Resources())
+
+    assert table.shape(read(containers=[wants()], nodeName="a")) is table.shape(
+        read(containers=[wants()], nodeName="b")
+    )

@@ -21,16 +21,6 @@ def test_every_kind_that_is_read_has_a_store_that_speaks_the_watchs_protocol() -
         writer.commit_relist("1")
 
 
-def test_a_kind_is_synced_after_its_first_whole_list() -> None:
-    filled = Stores(Resources())
-    filled.nodes.apply(node("early"))
-    filled.nodes.begin_relist()
-    before = filled.unsynced(["Node", "Pod"])
-    filled.nodes.commit_relist("1")
-
-    assert (before, filled.unsynced(["Node", "Pod"])) == (("Node", "Pod"), ("Pod",))
-
-
 def test_a_relist_replaces_what_was_and_a_view_keeps_it() -> None:
     filled = stores(node("old"))
     view = filled.freeze()

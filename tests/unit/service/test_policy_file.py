@@ -48,6 +48,11 @@ def test_a_file_states_only_what_differs() -> None:
         (f"{HEAD}modes:\n  default: destroy\n", "Invalid enum value 'destroy'"),
         (f"{HEAD}evidence:\n  window: 8d\n", "need.historyWindow must not be shorter"),
         (f"{HEAD}? [a]\n: 1\n", "is not text"),
+        (f"{HEAD}a: {'[' * 3000}\n", "nested too deeply"),
+        (f"{HEAD}a: {'[' * 3000}{']' * 3000}\n", "nested too deeply"),
+        (f"{HEAD}a: {'{b: ' * 3000}\n", "nested too deeply"),
+        (f"{HEAD}a: {'9' * 5000}\n", "not YAML"),
+        (f"{HEAD}a: 2020-99-99\n", "not YAML"),
         (f"{HEAD}evidence: !!python/object/apply:os.system [ls]\n", "not YAML"),
     ],
 )
@@ -172,3 +177,16 @@ def test_the_schema_lists_every_section_and_forbids_others() -> None:
     assert set(schema["properties"]) == sections
     assert schema["additionalProperties"] is False
     assert schema["required"] == ["apiVersion", "kind"]
+
+
+def test_a_file_that_became_too_deep_is_refused_and_the_old_one_stays(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"{HEAD}evidence: {{window: 10m}}\n")
+    source = PolicySource(path, {})
+    path.write_text(f"{HEAD}a: {'[' * 3000}\n")
+    told: list[str] = []
+
+    in_force = source.refresh(lambda event, _: told.append(event))
+
+    assert (in_force.policy.evidence.window, told) == (600_000, ["policy_refused"])
+    assert "nested too deeply" in source.fault

@@ -143,3 +143,31 @@ def test_a_kind_that_is_not_read_just_now_says_so_before_it_fails() -> None:
     state = KindState(kind="Job", access="available", synced=True, objects=3, lost_for_s=20.0, detail="cut")
 
     assert by_name(kind_checks([state]))["watch/Job"].detail == "3 objects, not read for 20s: cut"
+
+
+@pytest.mark.parametrize(
+    ("told", "ok", "detail"),
+    [
+        ({"sources": (DCGM,), "jobs": ("gpu",)}, True, "series: dcgm 8; unpinned, the only scrape job: gpu"),
+        (
+            {"sources": (DCGM,), "jobs": ("a", "b"), "source_job": "a|b"},
+            True,
+            "series: dcgm 8; scrape jobs pinned by a|b: a, b",
+        ),
+        (
+            {"jobs": ("a", "b"), "untrusted": ("dcgm: a, b",)},
+            False,
+            "several scrape jobs publish GPU series, so none is trusted (dcgm: a, b): set evidence.sourceJob",
+        ),
+        (
+            {"source_job": "typo"},
+            False,
+            "no accelerator series of any profile from scrape job typo: unknown is not idle",
+        ),
+    ],
+)
+def test_series_say_whose_they_are(told: dict[str, object], ok: bool, detail: str) -> None:
+    snapshot = Snapshot(taken_ms=1, pods=(POD,), telemetry=Telemetry(**told))  # type: ignore[arg-type]
+    check = by_name(metrics_checks(snapshot, max_skew_ms=30_000))["series"]
+
+    assert (check.ok, check.required, check.detail) == (ok, False, detail)

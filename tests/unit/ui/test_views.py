@@ -16,7 +16,6 @@ from autoscaler.model.plan import (
     Plan,
     Refusal,
     encode_plan,
-    plan_to_builtins,
 )
 from autoscaler.model.reasons import Reason
 from autoscaler.ui import figures
@@ -220,7 +219,7 @@ def test_json_is_the_plan_itself_and_deterministic() -> None:
 def test_yaml_reads_back_as_the_plan() -> None:
     whole = plan(sized(), row(HOSTILE))
 
-    assert yaml.safe_load(plan_view(whole, form="yaml")) == json.loads(json.dumps(plan_to_builtins(whole)))
+    assert yaml.safe_load(plan_view(whole, form="yaml")) == json.loads(json.dumps(msgspec.to_builtins(whole)))
 
 
 def test_hostile_json_still_reads_back_the_same() -> None:
@@ -259,3 +258,9 @@ def test_the_views_read_well(columns: int, snapshot: SnapshotAssertion) -> None:
     assert plan_view(whole, screen=screen) == snapshot(name="plan")
     assert report_view(whole, screen=screen) == snapshot(name="report")
     assert explain_view(rows[:1], screen=screen) == snapshot(name="explain")
+
+
+def test_a_time_that_no_calendar_has_is_shown_as_the_number_it_is() -> None:
+    assert figures.moment(0) == "1970-01-01 00:00:00 UTC"
+    for absurd in (-1, 2**63 - 1, 10**30):
+        assert figures.moment(absurd) == f"{absurd} ms"

@@ -1,9 +1,12 @@
+import re
+
 import pytest
 from build import NOW_MS, Spec, boards, cluster, judge, node, policy, rescale, resize
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.decide.guards.budgets import at_least_one, guard_budgets, step_limit
+from autoscaler.decide.proposal import Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.model.cluster import PastAct, WorkloadRef
 from autoscaler.model.policy import policy_from_dict
@@ -12,11 +15,15 @@ ELSEWHERE = WorkloadRef("apps", "Deployment", "lab", "other")
 HERE = WorkloadRef("apps", "Deployment", "team", "other")
 
 
-def rule(saved: int, *acts: PastAct, fleet: int = 100, **budgets: object) -> str | None:
+def ruling(saved: int, *acts: PastAct, fleet: int = 100, **budgets: object) -> Ruling:
     rules = policy_from_dict({"budgets": budgets})
     snapshot = cluster(Spec(seen=(boards(0.0),) * 20), nodes=(node(gpus=fleet),), acts=acts)
     world, judged = judge(snapshot, rules)
-    return guard_budgets(world, judged, rescale(20, 20 - saved), Tally.of(world)).reason
+    return guard_budgets(world, judged, rescale(20, 20 - saved), Tally.of(world))
+
+
+def rule(saved: int, *acts: PastAct, fleet: int = 100, **budgets: object) -> str | None:
+    return ruling(saved, *acts, fleet=fleet, **budgets).reason
 
 
 @pytest.mark.parametrize(
@@ -69,6 +76,61 @@ def test_a_rollout_takes_no_more_pods_at_once_than_the_workload_s_share(
     world, judged = judge(cluster(spec))
 
     assert reason == guard_budgets(world, judged, resize(2, 1, replicas=replicas), Tally.of(world)).reason
+
+
+@pytest.mark.parametrize(
+    ("saved", "fleet", "budgets", "remedy"),
+    [
+        (8, 96, {"namespaceShare": 1.0}, "raise budgets.fleetPerHour to at least 0.09"),
+        (8, 96, {}, "raise budgets.fleetPerHour to at least 0.09, budgets.namespaceShare to at least 1"),
+        (8, 40, {"namespaceShare": 1.0}, "raise budgets.fleetPerHour to at least 0.2, budgets.fleetPerDay to at least 0.2"),
+        (3, 200, {}, "raise budgets.namespaceShare to at least 0.75"),
+        (2, 1, {}, "no budget admits it: the nodes that are known offer 1 boards"),
+        (1, 100, {"inFlight": 0}, "raise budgets.inFlight to at least 1"),
+    ],
+)  # fmt: skip
+def test_a_change_over_an_untouched_budget_is_told_what_would_admit_it(
+    saved: int, fleet: int, budgets: dict[str, object], remedy: str
+) -> None:
+    found = ruling(saved, fleet=fleet, **budgets)
+
+    assert (found.reason, found.remedy) == ("BudgetSpent", remedy)
+
+
+def test_a_spent_budget_is_waited_for() -> None:
+    act = PastAct(ELSEWHERE, NOW_MS, 1000)
+
+    assert ruling(2, act, namespaceShare=1.0).remedy == ""
+    assert ruling(1, *[act] * 3, inFlight=1, fleetPerHour=1.0).remedy == ""
+
+
+@given(
+    st.integers(1, 20),
+    st.integers(20, 5000),
+    st.sampled_from([0.0, 0.001, 0.02]),
+    st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_the_value_that_a_refusal_names_admits_the_change(
+    saved: int, fleet: int, share: float, here: float
+) -> None:
+    budgets = {"fleetPerHour": share, "fleetPerDay": share, "namespaceShare": here}
+    found = ruling(saved, fleet=fleet, **budgets)
+    if found.reason:
+        told = re.findall(r"budgets\.(\w+) to at least ([0-9.]+)", found.remedy)
+        assert told
+        assert (
+            ruling(saved, fleet=fleet, **{**budgets, **{name: float(value) for name, value in told}}).reason
+            is None
+        )
+
+
+def test_a_rollout_over_the_workload_s_share_is_told_the_share() -> None:
+    world, judged = judge(
+        cluster(Spec(gpus=2, seen=(boards(0.5, 0.0),) * 20, rollout={"max_unavailable": "3"}))
+    )
+    found = guard_budgets(world, judged, resize(2, 1, replicas=20), Tally.of(world))
+
+    assert found.remedy == "lower maxUnavailable, or raise budgets.podsPerWorkload to at least 0.15"
 
 
 @given(st.integers(0, 20), st.integers(0, 9), st.sampled_from([0.0, 0.02, 0.5, 1.0]))

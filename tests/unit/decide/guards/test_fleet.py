@@ -53,7 +53,7 @@ def test_clocks_that_disagree_are_a_refusal(skew_ms: int, reason: str | None) ->
         ("ResourceQuota", True, False),
         ("LimitRange", True, False),
         ("Node", True, False),
-        ("HorizontalPodAutoscaler", False, True),
+        ("HorizontalPodAutoscaler", True, True),
         ("CronJob", False, False),
     ],
 )

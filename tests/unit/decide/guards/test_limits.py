@@ -1,15 +1,18 @@
 """The seed's quota of 8 boards, its limit range of 4, and the arithmetic of a surge."""
 
 import pytest
-from build import GPU, Spec, boards, cluster, judge, rescale, resize
+from build import GPU, Spec, boards, cluster, judge, node, rescale, resize
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from autoscaler.decide.guards.limits import guard_limit_range, guard_quota, quota_charge
+from autoscaler.decide.guards.successor import guard_placement
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.tally import Effect, Tally
 from autoscaler.model.cluster import Limit, LimitRangeRow, Quota
 from autoscaler.model.shapes import ContainerShape
+from autoscaler.model.snapshot import Snapshot
 
 KEY = f"requests.{GPU}"
 
@@ -102,6 +105,30 @@ def test_a_surge_pod_is_charged_with_requests_and_native_limits() -> None:
         "limits.memory": 5,
     }
     assert quota_charge(judged, rescale(2, 1)) == {}
+
+
+def admitted(**amounts: int) -> Snapshot:
+    """A template that states no CPU, and its pod, to which a LimitRange has given more."""
+    spec = Spec(gpus=2, seen=(boards(0.5, 0.0),), container={"requests": {GPU: 2}, "limits": {GPU: 2}})
+    snapshot = cluster(spec, nodes=(node(gpus=8, allocatable={"cpu": 6000, GPU: 8, "pods": 9}),))
+    live = replace(snapshot.shapes[0], demand={**snapshot.shapes[0].demand, **amounts})
+    pods = tuple(replace(pod, shape=1) for pod in snapshot.pods)
+    return replace(snapshot, shapes=(*snapshot.shapes, live), pods=pods)
+
+
+@pytest.mark.parametrize(("cpu", "reason"), [(3000, None), (3001, "QuotaShort")])
+def test_what_admission_gives_to_pods_is_charged_for_their_successors(cpu: int, reason: str | None) -> None:
+    tight = Quota("team", "q", hard={"requests.cpu": 6000}, used={"requests.cpu": 3000})
+    world, judged = judge(replace(admitted(cpu=cpu), quotas=(tight,)))
+
+    assert reason == guard_quota(world, judged, resize(2, 1), Tally.of(world)).reason
+
+
+@pytest.mark.parametrize(("cpu", "reason"), [(3000, None), (3001, "NoSurge")])
+def test_what_admission_gives_to_pods_is_placed_with_their_successors(cpu: int, reason: str | None) -> None:
+    world, judged = judge(admitted(cpu=cpu))
+
+    assert reason == guard_placement(world, judged, resize(2, 1), Tally.of(world)).reason
 
 
 def hold(change: Proposal, *limits: Limit, namespace: str = "team", **spec: object) -> Ruling:

@@ -3,6 +3,7 @@ from build import GPU, Spec, boards, cluster, judge, resize
 
 from autoscaler.decide.guards.limits import guard_limit_range, guard_quota
 from autoscaler.decide.proposal import Ruling
+from autoscaler.decide.statements import Statements
 from autoscaler.decide.tally import Tally
 from autoscaler.model.cluster import Limit, LimitRangeRow, Quota
 
@@ -67,7 +68,7 @@ def test_a_workload_without_any_shape_has_no_amount_to_hold_against_a_limit() ->
     row = LimitRangeRow("team", "r", unreadable=("max",))
     world, judged = judge(cluster(HALF, limit_ranges=(row,)))
     bare = type(judged)(
-        type(judged.case)(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0),
+        type(judged.case)(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0, Statements()),
         judged.assessment,
         judged.coverage,
     )

@@ -36,28 +36,37 @@ def test_what_kueue_manages_is_kueue_s(spec: Spec, reason: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "scale", "template"),
+    ("target", "reason"),
     [
-        (("team", "Deployment", "web"), "OtherOwner", None),
-        (("lab", "Deployment", "web"), None, None),
-        (("team", "StatefulSet", "web"), None, None),
-        (("team", "Deployment", "other"), None, None),
+        (("team", "Deployment", "web"), "OtherOwner"),
+        (("lab", "Deployment", "web"), None),
+        (("team", "StatefulSet", "web"), None),
+        (("team", "Deployment", "other"), None),
     ],
 )
-def test_an_autoscaler_owns_the_replicas_of_its_target(
-    target: tuple[str, str, str], scale: str | None, template: str | None
+def test_an_autoscaler_owns_the_replicas_of_its_target_and_with_them_the_size(
+    target: tuple[str, str, str], reason: str | None
 ) -> None:
     namespace, kind, name = target
     hpa = (Autoscaler(namespace, "hpa", kind, name, 1, 9),)
 
-    assert scale == ask(rescale(2, 1), autoscalers=hpa).reason
-    assert template == ask(resize(2, 1), autoscalers=hpa).reason
+    assert reason == ask(rescale(2, 1), autoscalers=hpa).reason
+    assert reason == ask(resize(2, 1), autoscalers=hpa).reason
 
 
 def test_the_remedy_names_the_autoscaler_s_bounds() -> None:
     found = ask(rescale(2, 1), autoscalers=(Autoscaler("team", "hpa", "Deployment", "web", 2, 9),))
 
     assert found.remedy == "change hpa's minReplicas (2) or maxReplicas (9)"
+
+
+def test_a_size_that_an_autoscaler_answers_to_is_changed_by_hand() -> None:
+    found = ask(resize(2, 1), autoscalers=(Autoscaler("team", "hpa", "Deployment", "web", 2, 9),))
+
+    assert (
+        found.detail == "HorizontalPodAutoscaler hpa owns replicas: size and replicas would chase each other"
+    )
+    assert found.remedy == "change the size by hand, together with hpa's target and bounds"
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,11 @@ def test_surge_and_unavailable_are_what_the_deployment_controller_makes_of_them(
         (Spec(seen=THREE, rollout={"max_surge": "200%"}), resize(2, 1), (3, 0)),
         (Spec(seen=THREE, rollout={"max_unavailable": "9"}), resize(2, 1), (1, 3)),
         (Spec(seen=THREE, kind="StatefulSet"), resize(2, 1), (0, 1)),
+        (Spec(seen=THREE, kind="StatefulSet", rollout={"max_unavailable": "0"}), resize(2, 1), (0, 1)),
+        (Spec(seen=THREE, kind="StatefulSet", rollout={"max_unavailable": "2"}), resize(2, 1), (0, 2)),
+        (Spec(seen=THREE, kind="StatefulSet", rollout={"max_unavailable": "34%"}), resize(2, 1), (0, 2)),
+        (Spec(seen=THREE, kind="StatefulSet", rollout={"max_unavailable": "9"}), resize(2, 1), (0, 3)),
+        (Spec(seen=THREE, kind="StatefulSet", rollout={"max_unavailable": "9"}), rescale(3, 2), (0, 1)),
     ],
 )
 def test_pods_made_before_and_taken_before(spec: Spec, change: Proposal, moves: tuple[int, int]) -> None:

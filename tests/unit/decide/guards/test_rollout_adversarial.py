@@ -47,6 +47,14 @@ def test_a_deployment_whose_strategy_cannot_be_read_is_not_rolled(field: str, va
     assert guard_rollout(world, judged, rescale(2, 1), Tally.of(world)).reason is None
 
 
+@pytest.mark.parametrize("value", JUNK)
+def test_a_stateful_set_whose_strategy_cannot_be_read_is_not_rolled(value: str) -> None:
+    spec = Spec(gpus=2, seen=(boards(0.5, 0.0),), kind="StatefulSet", rollout={"max_unavailable": value})
+    world, judged = judge(cluster(spec))
+
+    assert guard_rollout(world, judged, resize(2, 1), Tally.of(world)).reason == "NoLever"
+
+
 def test_a_stateful_set_has_no_surge_to_read() -> None:
     spec = Spec(gpus=2, seen=(boards(0.5, 0.0),), kind="StatefulSet", rollout={"max_surge": "junk"})
     world, judged = judge(cluster(spec))

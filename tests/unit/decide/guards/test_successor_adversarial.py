@@ -2,6 +2,7 @@ from build import GPU, Spec, boards, cluster, judge, node, resize
 
 from autoscaler.decide.guards.successor import guard_placement, guard_scheduler, guard_volumes, surge_places
 from autoscaler.decide.proposal import Judged
+from autoscaler.decide.statements import Statements
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import Case
 
@@ -11,7 +12,9 @@ HALF = Spec(gpus=2, seen=(boards(0.5, 0.0),))
 def test_a_workload_without_any_shape_places_nothing() -> None:
     world, judged = judge(cluster(HALF))
     bare = Judged(
-        Case(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0), judged.assessment, judged.coverage
+        Case(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0, Statements()),
+        judged.assessment,
+        judged.coverage,
     )
     tally = Tally.of(world)
 

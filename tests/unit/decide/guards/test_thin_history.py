@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from build import DAY_MS, Spec, boards, cluster, judge, policy, rescale, resize
 from hypothesis import given
@@ -8,7 +10,8 @@ from autoscaler.decide.proposal import Proposal
 from autoscaler.decide.tally import Tally
 from autoscaler.model.reasons import Reason
 
-RELEASE = Proposal("idle", Reason.RELEASED, "scale", 1, 0, 1, "")
+RELEASE = Proposal("idle", Reason.RELEASED, "scale", 2, 1, 1, "")
+AGREED = replace(RELEASE, agreed=True)
 
 
 def ask(history_ms: int, change: Proposal, **need: object) -> str | None:
@@ -19,10 +22,11 @@ def ask(history_ms: int, change: Proposal, **need: object) -> str | None:
 @pytest.mark.parametrize(
     ("days", "need", "reason"),
     [
-        (1, {}, None),
-        (0.99, {}, "ThinHistory"),
-        (0.5, {"confidenceUnit": "12h"}, None),
-        (1, {"minConfidence": 2}, "ThinHistory"),
+        (3, {}, None),
+        (2.99, {}, "ThinHistory"),
+        (1.5, {"confidenceUnit": "12h"}, None),
+        (3, {"minConfidence": 4}, "ThinHistory"),
+        (1, {"minConfidence": 1}, None),
     ],
 )
 def test_sizing_needs_the_policy_s_confidence(
@@ -30,10 +34,12 @@ def test_sizing_needs_the_policy_s_confidence(
 ) -> None:
     assert reason == ask(round(days * DAY_MS), resize(2, 1), **need)
     assert reason == ask(round(days * DAY_MS), rescale(2, 1), **need)
+    assert reason == ask(round(days * DAY_MS), RELEASE, **need)
 
 
-def test_a_release_has_its_own_floor_of_proven_idleness() -> None:
-    assert ask(0, RELEASE) is None
+def test_only_a_floor_that_was_agreed_to_rests_on_proven_idleness_alone() -> None:
+    assert ask(0, AGREED) is None
+    assert ask(0, RELEASE) == "ThinHistory"
 
 
 @given(st.integers(0, 40 * DAY_MS), st.integers(0, 9 * DAY_MS), st.sampled_from([0.5, 1, 20]))

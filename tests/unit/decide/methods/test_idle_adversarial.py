@@ -33,7 +33,8 @@ def test_what_is_not_known_to_be_idle_is_not_released(seen: tuple) -> None:
 
 def test_a_policy_that_calls_everything_idle_still_keeps_the_promise_and_the_floor() -> None:
     rules = {"evidence": {"idleCeiling": 1.0, "activeFloor": 1.0}}
-    found = propose(Spec(seen=(boards(0.9),) * 2), **rules)
+    found = propose(Spec(seen=(boards(0.9),) * 2, annotations={MIN_REPLICAS: "1"}), **rules)
 
+    assert propose(Spec(seen=(boards(0.9),) * 2), **rules).reason == "BelowSavingsFloor"
     assert isinstance(found, Proposal)
     assert found.after == 1

@@ -1,9 +1,10 @@
 import pytest
-from build import DAY_MS, GPU, Board, Spec, boards, cluster, judge, policy
+from build import DAY_MS, GPU, NOW_MS, Board, Spec, boards, cluster, judge, policy
 from hypothesis import given
 from hypothesis import strategies as st
 from worlds import policies, worlds
 
+from autoscaler.decide import plan
 from autoscaler.decide.marks import ALLOWED_GPUS, ROLE
 from autoscaler.decide.methods.rightsize import propose_right_size
 from autoscaler.decide.planner import _judge_fleet
@@ -121,6 +122,36 @@ def test_a_load_that_came_within_the_window_is_not_outvoted_by_a_quiet_history()
     assert found.after == 2
 
 
+HOURLY = {"peak": 0.04, "history_p95": 0.0, "history_peak": 1.0, "history_busiest": 1.0}
+
+
+@pytest.mark.parametrize(
+    "seen", [boards(*[0.04] * 8, **HOURLY), boards(*[0.0] * 8, **{**HOURLY, "peak": 0.0})]
+)
+def test_consent_lifts_the_count_and_never_the_load(seen: tuple[Board, ...]) -> None:
+    # each board is busy for 58 minutes a day, one after the other: no percentile shows it
+    found = propose(Spec(gpus=8, seen=(seen,), annotations=allowed("1,2,4,8")))
+
+    assert isinstance(found, Ruling)
+    assert found.reason == "BelowSavingsFloor"
+
+
+def test_short_scattered_spikes_do_not_hold_what_was_consented_to() -> None:
+    spiky = boards(*[0.02] * 8, peak=0.04, history_p95=0.02, history_peak=1.0, history_busiest=0.05)
+    found = propose(Spec(gpus=8, seen=(spiky,), annotations=allowed("1,2,4,8")))
+
+    assert isinstance(found, Proposal)
+    assert found.after == 1
+
+
+@pytest.mark.parametrize(("days", "reason"), [(1, "ThinHistory"), (2.9, "ThinHistory"), (3, "RightSized")])
+def test_boards_that_were_never_active_are_surplus_only_with_confidence(days: float, reason: str) -> None:
+    quiet = boards(*[0.0] * 8, history_ms=round(days * DAY_MS), memory_mib=500)
+    rows = plan(cluster(Spec(gpus=8, seen=(quiet,))), policy(methods={"idle": False}), NOW_MS).rows
+
+    assert [reason] == [row.reason for row in rows]
+
+
 def proposals(snapshot: Snapshot, rules: Policy) -> list[tuple[Proposal | Ruling, object]]:
     world = World(snapshot, rules, snapshot.taken_ms)
     return [(propose_right_size(world, judged), judged) for judged in _judge_fleet(world)]
@@ -136,6 +167,9 @@ def test_a_proposal_lowers_to_at_least_one_board_and_holds_the_upper_bound(
             assert 1 <= found.after < found.before
             assert need.upper <= found.after * 1000
             assert need.memory <= found.after * 1000
+            for unit in judged.assessment.measured:  # type: ignore[attr-defined]
+                lasted = sum(board.history_busiest for board in unit.boards)
+                assert lasted / rules.need.target_utilization <= found.after * 10_000
 
 
 @given(worlds(wild=False), policies(wild=False), st.sampled_from(["2d", "7d", "300d"]))

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from worlds import policies, worlds
 
 from autoscaler.decide.marks import MIN_REPLICAS, ROLE
-from autoscaler.decide.methods.scale_in import floor_of, leaving, propose_scale_in
+from autoscaler.decide.methods.replicas import leaving, spans_pods
+from autoscaler.decide.methods.scale_in import floor_of, propose_scale_in
 from autoscaler.decide.planner import _judge_fleet
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.world import World
@@ -63,8 +64,11 @@ THREE = (boards(0.05),) * 3
         (Spec(seen=(boards(0.5),) * 3), "BelowSavingsFloor", "1.50 boards of load"),
         (Spec(seen=(boards(0.29, history_ms=DAY_MS),) * 3), "ThinHistory", "need 3 of 3 replicas"),
         (Spec(seen=(boards(0.05, history_ms=0),) * 3), "ThinHistory", "unknown load"),
-        (Spec(seen=THREE, kind="StatefulSet"), "NoLever", "the highest ordinal goes first and it is not idle"),
-        (Spec(seen=(boards(0.0), boards(0.05), boards(0.05)), kind="StatefulSet"), "NoLever", "the highest ordinal"),
+        (Spec(seen=THREE, kind="StatefulSet"), "NoLever", "the highest ordinals go first and they were active within their history"),
+        (Spec(seen=(boards(0.0), boards(0.05), boards(0.05)), kind="StatefulSet"), "NoLever", "the highest ordinals"),
+        (Spec(seen=(boards(0.05), boards(0.05), boards(0.0, history_peak=0.2)), kind="StatefulSet"), "NoLever", "the highest ordinals"),
+        (Spec(seen=(boards(0.05, history_peak=0.6, history_busiest=0.5),) * 3), "BelowSavingsFloor", "need 3 of 3 replicas"),
+        (Spec(seen=(boards(0.0, history_ms=2 * DAY_MS),) * 2, container={"parallelism": ("--tp",)}), "NeedsConsent", "(--tp)"),
     ],
 )  # fmt: skip
 def test_no_fewer_replicas_have_a_reason(spec: Spec, reason: str, detail: str) -> None:
@@ -80,6 +84,22 @@ def test_a_floor_is_the_owner_s_consent_where_a_count_is_built_in() -> None:
     spec = Spec(seen=THREE, container={"parallelism": ("--tp",)}, annotations={MIN_REPLICAS: "1"})
 
     assert isinstance(propose(spec), Proposal)
+
+
+PER_POD = ["--tensor-parallel-size", "-tp", "--pipeline_parallel_size", "LOCAL_WORLD_SIZE", "NUM_GPUS", "--nproc_per_node", "CUDA_VISIBLE_DEVICES", "--max-lora-rank"]  # fmt: skip
+ACROSS = ["WORLD_SIZE", "--nnodes", "RANK", "NODE_RANK", "MASTER_ADDR", "--rdzv-endpoint", "--data-parallel-size", "-dp", "--num_machines", "trainer.num_nodes", "VLLM_DP_SIZE"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("hint", "spans"), [(h, False) for h in PER_POD] + [(h, True) for h in ACROSS])
+def test_a_server_s_layout_inside_a_pod_does_not_hold_its_replicas(hint: str, spans: bool) -> None:
+    server = Spec(seen=THREE, container={"parallelism": (hint,), "ports": (8000,)})
+    found = propose(server)
+
+    assert spans == spans_pods(hint)
+    assert spans == isinstance(found, Ruling)
+    if spans:
+        assert (found.reason, hint in str(found)) == ("NeedsConsent", True)
+    assert isinstance(propose(server.but(container={"parallelism": (hint,)})), Ruling)
 
 
 def test_ordinals_are_numbers_not_texts() -> None:
@@ -108,9 +128,9 @@ def test_the_least_used_pods_leave_a_deployment() -> None:
 
 @pytest.mark.parametrize(
     ("annotations", "floor"),
-    [({}, (1, "")), ({MIN_REPLICAS: "0"}, (1, "")), ({MIN_REPLICAS: "4"}, (4, ""))],
+    [({}, 1), ({MIN_REPLICAS: "0"}, 1), ({MIN_REPLICAS: "4"}, 4), ({MIN_REPLICAS: "x"}, 1)],
 )
-def test_scale_in_never_goes_under_one(annotations: dict[str, str], floor: tuple[int, str]) -> None:
+def test_scale_in_never_goes_under_one(annotations: dict[str, str], floor: int) -> None:
     assert floor == floor_of(judge(cluster(Spec(annotations=annotations)))[1])
 
 
@@ -131,6 +151,8 @@ def test_what_is_left_holds_all_peaks_and_at_least_one_replica(snapshot: Snapsho
             peaks = sum(board.history_peak for unit in units for board in unit.boards)
             assert 1 <= found.after < found.before
             assert peaks <= found.after * judged.case.held * ACTIVITY_SCALE  # type: ignore[attr-defined]
+            lasted = sum(board.history_busiest for unit in units for board in unit.boards)
+            assert lasted <= found.after * judged.case.held * ACTIVITY_SCALE * rules.need.target_utilization  # type: ignore[attr-defined]
 
 
 @given(worlds(wild=False), policies(wild=False), st.sampled_from(["2d", "7d", "300d"]))

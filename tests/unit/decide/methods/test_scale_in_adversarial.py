@@ -2,7 +2,8 @@ import pytest
 from build import Board, Spec, boards, cluster, judge, policy
 
 from autoscaler.decide.marks import MIN_REPLICAS
-from autoscaler.decide.methods.scale_in import _ordinal, propose_scale_in
+from autoscaler.decide.methods.replicas import ordinal
+from autoscaler.decide.methods.scale_in import propose_scale_in
 from autoscaler.decide.proposal import Proposal, Ruling
 
 
@@ -29,11 +30,21 @@ def test_no_replicas_are_the_end_of_the_ladder(replicas: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ordinal"),
-    [("web-0", 0), ("web-12", 12), ("web", -1), ("web-x1", -1), ("", -1), ("-5", 5), ("a-²", -1)],
+    ("name", "number"),
+    [
+        ("web-0", 0),
+        ("web-12", 12),
+        ("web-2147483647", 2**31 - 1),
+        ("web", -1),
+        ("web-x1", -1),
+        ("", -1),
+        ("-5", 5),
+        ("a-²", -1),
+        ("a-" + "9" * 5000, -1),
+    ],
 )
-def test_a_name_without_an_ordinal_goes_last(name: str, ordinal: int) -> None:
-    assert ordinal == _ordinal(name)
+def test_a_name_without_an_ordinal_goes_last(name: str, number: int) -> None:
+    assert number == ordinal(name)
 
 
 @pytest.mark.parametrize("target", [0.01, 1.0])

@@ -1,0 +1,241 @@
+"""The sections of the policy: every number and duration that a decision uses, with its default and the reason for it.
+
+The descriptions are published as the policy's JSON schema and in the docs.
+"""
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from autoscaler.model.duration import Duration
+
+MINUTE_MS: Final = 60_000
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 86_400_000
+
+Ratio = Annotated[float, Meta(ge=0, le=1)]
+Mode = Literal["observe", "recommend", "apply"]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A section of the policy file."""
+
+
+class Resources(Section, frozen=True):
+    """Which extended resources are accelerators and what one unit of each is."""
+
+    boards: Annotated[
+        tuple[str, ...],
+        Meta(description="resources whose unit is a whole board; these are sized by count"),
+    ] = (
+        "nvidia.com/gpu",
+        "amd.com/gpu",
+        "gpu.intel.com/xe",
+        "gpu.intel.com/i915",
+        "habana.ai/gaudi",
+        "huawei.com/Ascend910",
+        "gpuconfig.com/gpu",
+    )
+    slices: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="prefixes of resources whose unit is a slice, a share or a vendor amount; reported, not sized"
+        ),
+    ] = ("nvidia.com/mig-", "nvidia.com/gpu.shared", "amd.com/cpx", "neureality.ai/")
+    pod_selector: Annotated[
+        str, Meta(description="label selector of the pods that are judged, e.g. gpu=true; empty judges all")
+    ] = ""
+    namespaces: Annotated[
+        tuple[str, ...], Meta(description="namespaces that are judged; empty judges all")
+    ] = ()
+    namespace_selector: Annotated[
+        str, Meta(description="label selector of the namespaces that are judged; empty judges all")
+    ] = ""
+    steps: Annotated[
+        tuple[Annotated[int, Meta(ge=1)], ...],
+        Meta(description="the ladder of board counts a unit may have; empty means every count"),
+    ] = ()
+
+
+class Evidence(Section, frozen=True):
+    """When a unit counts as measured."""
+
+    window: Annotated[
+        Duration,
+        Meta(description="the window that must be covered; 30m spans the pauses of interactive work"),
+    ] = Duration(30 * MINUTE_MS)
+    interval: Annotated[
+        Duration, Meta(description="interval between samples; 0 measures it from the best covered series")
+    ] = Duration(0)
+    source_job: Annotated[
+        str,
+        Meta(
+            description="regular expression of the scrape jobs whose GPU series are trusted; empty trusts one job only, "
+            "and none where several publish them"
+        ),
+    ] = ""
+    min_coverage: Annotated[
+        Ratio, Meta(description="samples seen / expected; 0.95 forgives one lost scrape in twenty")
+    ] = 0.95
+    max_lag: Annotated[
+        Duration,
+        Meta(description="ingestion lag forgiven on top of two scrapes; 5m is the store's own look-back"),
+    ] = Duration(5 * MINUTE_MS)
+    max_skew: Annotated[
+        Duration, Meta(description="largest clock difference between API server and metrics store")
+    ] = Duration(30_000)
+    active_floor: Annotated[
+        Ratio,
+        Meta(description="a board at or over this counts as active; 0.05 is over the noise of idle contexts"),
+    ] = 0.05
+    idle_ceiling: Annotated[
+        Ratio, Meta(description="peak activity at or under this is no activity; 0.01 is the gauges' rounding")
+    ] = 0.01
+    low_watermark: Annotated[
+        Ratio,
+        Meta(description="mean use under this is looked at; 0.30 is the practice this project starts from"),
+    ] = 0.30
+    saturation: Annotated[Ratio, Meta(description="mean use at or over this cannot show a higher demand")] = (
+        0.97
+    )
+    fleet_coverage: Annotated[
+        Ratio, Meta(description="share of units with usable samples below which nothing is taken away")
+    ] = 0.80
+
+
+class Need(Section, frozen=True):
+    """How much a unit requires; the chain is VPA's: percentile, margin, confidence, rounding."""
+
+    target_utilization: Annotated[
+        float,
+        Meta(
+            ge=0.01, le=1, description="busy share aimed at; 0.70 leaves room for bursts inside one interval"
+        ),
+    ] = 0.70
+    memory_target: Annotated[
+        float,
+        Meta(
+            ge=0.01,
+            le=1,
+            description="share of board memory that may be filled; 0.90 leaves room for fragments",
+        ),
+    ] = 0.90
+    margin: Annotated[
+        float,
+        Meta(ge=0, le=10, description="added to the activity load; 0.15 is VPA's recommendation margin"),
+    ] = 0.15
+    history_window: Annotated[
+        Duration,
+        Meta(
+            description="history that percentiles and peaks are taken over; a week holds weekends; lower it for a store that is slow"
+        ),
+    ] = Duration(7 * DAY_MS)
+    confidence_unit: Annotated[
+        Duration,
+        Meta(description="history that counts as confidence 1; a day, since most load has a daily shape"),
+    ] = Duration(DAY_MS)
+    min_confidence: Annotated[
+        float,
+        Meta(
+            ge=0, description="confidence below which nothing shrinks; three days of history span a weekend"
+        ),
+    ] = 3.0
+    min_runs: Annotated[
+        int,
+        Meta(
+            ge=1, description="completed runs a recurring job needs before it is judged; three show a spread"
+        ),
+    ] = 3
+
+
+class Methods(Section, frozen=True):
+    """Which methods may propose, and their floors."""
+
+    right_size: Annotated[bool, Meta(description="fewer boards per pod")] = True
+    scale_in: Annotated[bool, Meta(description="fewer replicas")] = True
+    idle: Annotated[bool, Meta(description="idle workloads go to the floor their owner stated")] = True
+    idle_floor: Annotated[
+        Duration, Meta(description="proven idleness before a release; a promise to tenants, never undercut")
+    ] = Duration(30 * MINUTE_MS)
+    start_grace: Annotated[
+        Duration, Meta(description="a unit younger than this is not judged; models load for minutes")
+    ] = Duration(10 * MINUTE_MS)
+    allow_zero_replicas: Annotated[
+        bool,
+        Meta(description="lets idle workloads go to 0 replicas without their own min-replicas annotation"),
+    ] = False
+    savings_floor: Annotated[
+        float,
+        Meta(ge=0, description="boards that a change must save; a quarter board is not worth a restart"),
+    ] = 0.25
+    restart_factor: Annotated[
+        float, Meta(ge=0, le=1000, description="saved board-hours must exceed this x boards x time to Ready")
+    ] = 3.0
+
+
+class Guards(Section, frozen=True):
+    """Who is left alone."""
+
+    priority_floor: Annotated[
+        int | None,
+        Meta(description="pods at or over this priority are never touched; null: only system priorities"),
+    ] = None
+    system_namespaces: Annotated[tuple[str, ...], Meta(description="namespaces that are never touched")] = (
+        "kube-system",
+        "kube-public",
+        "kube-node-lease",
+    )
+    schedulers: Annotated[
+        tuple[str, ...], Meta(description="schedulers whose placement rules are known here")
+    ] = ("default-scheduler",)
+    field_owners: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="managers (prefixes) that own the fields they wrote; kubectl, helm and terraform do not"
+        ),
+    ] = (
+        "argocd-",
+        "argo-rollouts",
+        "flux",
+        "kustomize-controller",
+        "helm-controller",
+        "keda-operator",
+        "vpa-",
+        "kuberay-operator",
+        "kueue",
+        "horizontal-pod-autoscaler",
+    )
+    cooldown: Annotated[
+        Duration,
+        Meta(description="at most one change per workload in this time; an hour shows a change's effect"),
+    ] = Duration(HOUR_MS)
+
+
+class Budgets(Section, frozen=True):
+    """How fast the fleet may change: rates, not only sizes."""
+
+    in_flight: Annotated[
+        int, Meta(ge=0, description="acts not yet verified; three are few enough to watch")
+    ] = 3
+    fleet_per_hour: Annotated[
+        Ratio, Meta(description="share of the fleet's boards per hour, at least one board")
+    ] = 0.02
+    fleet_per_day: Annotated[
+        Ratio, Meta(description="share of the fleet's boards per day, at least one board")
+    ] = 0.10
+    namespace_share: Annotated[
+        Ratio, Meta(description="share of the hour's budget one namespace may use, at least one board")
+    ] = 0.50
+    pods_per_workload: Annotated[
+        Ratio, Meta(description="share of a workload's replicas that may go at once, at least one")
+    ] = 0.10
+
+
+class Modes(Section, frozen=True):
+    """What may be done; a method without an entry has the default mode."""
+
+    default: Annotated[Mode, Meta(description="observe reports; recommend plans and explains")] = "recommend"
+    right_size: Annotated[Mode | None, Meta(description="mode of right-size alone")] = None
+    scale_in: Annotated[Mode | None, Meta(description="mode of scale-in alone")] = None
+    idle: Annotated[Mode | None, Meta(description="mode of idle alone")] = None
