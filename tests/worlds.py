@@ -545,6 +545,7 @@ def eager_specs(draw: st.DrawFn, *, name: str) -> Spec:
     means = draw(st.sampled_from([(0.0,) * gpus, (0.25, *[0.0] * (gpus - 1)), (0.05, *[0.0] * (gpus - 1))]))
     quiet, seen = (0.0,) * gpus, [means] * replicas
     peak, busiest = draw(mostly((0.0, 0.0), (1.0, 0.0), (0.4, 0.3), (1.0, 0.8)))
+    rest = {"history_ms": draw(mostly(30 * DAY_MS, 2 * DAY_MS)), "age_ms": draw(mostly(0, 20_000))}
     if draw(st.booleans()):
         seen[-1] = quiet
     return Spec(
@@ -553,12 +554,14 @@ def eager_specs(draw: st.DrawFn, *, name: str) -> Spec:
         kind=draw(mostly("Deployment", "StatefulSet")),
         seen=tuple(
             tuple(
-                Board(mean, history_peak=max(mean, peak), history_busiest=max(mean, busiest))
+                Board(mean, history_peak=max(mean, peak), history_busiest=max(mean, busiest), **rest)
                 for mean in found
             )
             for found in seen
         ),
-        annotations=draw(st.sampled_from([{}, {MIN_REPLICAS: "0"}, {MIN_REPLICAS: "1"}])),
+        annotations=draw(
+            st.sampled_from([{}, {}, {MIN_REPLICAS: "0"}, {MIN_REPLICAS: "1"}, {ALLOWED_GPUS: "1,2,4"}])
+        ),
         shape={"priority": draw(mostly(0, 50, 50, 2_000_000_000))},
         node=draw(mostly("node-1", "node-2")),
         rollout=draw(
@@ -574,7 +577,15 @@ def eager_specs(draw: st.DrawFn, *, name: str) -> Spec:
                 ]
             )
         ),
-        pod=draw(mostly({}, {}, {"ready": False})),
+        pod=draw(
+            mostly(
+                {},
+                {"ready": False},
+                {"annotations": {MIN_REPLICAS: "2"}},
+                {"annotations": {ALLOWED_GPUS: "2"}},
+                {"labels": {ROLE: "training"}},
+            )
+        ),
     )
 
 
@@ -588,7 +599,32 @@ def bounded_worlds(draw: st.DrawFn) -> Snapshot:
         node(gpus=held[0] + draw(st.integers(0, 4)), **changes),
         node("node-2", gpus=held[1] + draw(st.integers(0, 4))),
     )
-    return cluster(*found, nodes=nodes, **draw(limits(used=sum(held))))
+    telemetry = draw(mostly({}, {"read_ms": 15_000}))
+    return cluster(*found, nodes=nodes, telemetry=telemetry, **draw(limits(used=sum(held))))
+
+
+@st.composite
+def worlds_with_a_past(draw: st.DrawFn) -> Snapshot:
+    """One workload, quiet now, whose history says more: peaks, load that lasted, or too little of either."""
+    share = st.sampled_from([0.0, 0.1, 0.35, 0.7, 1.0])
+    gpus, quiet = draw(st.sampled_from([1, 2, 4])), draw(st.sampled_from([0.0, 0.02]))
+
+    def board() -> Board:
+        busiest = draw(share)
+        past = {"history_p95": draw(mostly(quiet, 0.1)), "history_peak": max(quiet, busiest, draw(share))}
+        return Board(quiet, history_busiest=max(quiet, busiest), history_ms=history_ms, **past)
+
+    history_ms = draw(mostly(30 * DAY_MS, 2 * DAY_MS))
+    stated = {ALLOWED_GPUS: "1,2,4"} if draw(st.booleans()) else {}
+    return cluster(
+        Spec(
+            gpus=gpus,
+            kind=draw(mostly("Deployment", "StatefulSet")),
+            seen=tuple(tuple(board() for _ in range(gpus)) for _ in range(draw(st.integers(1, 5)))),
+            annotations={**stated, **draw(mostly({}, {MIN_REPLICAS: "1"}))},
+            rollout=draw(mostly({}, {"max_unavailable": "3"})),
+        )
+    )
 
 
 def rates() -> st.SearchStrategy[Policy]:

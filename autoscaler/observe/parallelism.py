@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from autoscaler.kube.wire import Container
+from autoscaler.kube.wire import Container, environment
 
 _LAYOUT: Final = (
     r"(?:tensor|pipeline|data|expert|context|sequence|model)(?:_model)?_para(?:llel(?:ism)?)?"
@@ -43,11 +43,12 @@ _MAX_NAME: Final = 80
 def parallelism_hints(container: Container) -> tuple[str, ...]:
     """Names of arguments and environment variables that carry a device count or a parallel layout, sorted.
 
-    A variable whose value is a line of such arguments is named itself.
+    A variable whose value is a line of such arguments is named itself. Raises `msgspec.DecodeError` where the variables
+    are unreadable.
     """
     names = {
         variable.name
-        for variable in container.env or ()
+        for variable in environment(container)
         if _is_environment(variable.name, variable.value) or next(_stated(variable.value), "")
     }
     words = [*(container.command or ()), *(container.args or ())]

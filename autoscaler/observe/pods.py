@@ -21,6 +21,7 @@ from autoscaler.observe.shapes import ShapeTable
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _REVISIONS: Final = ("pod-template-hash", "controller-revision-hash")
 _SHARED_LABELS: Final = 8192
+_key_encoder = msgspec.msgpack.Encoder()
 
 
 class PodEntry(msgspec.Struct, frozen=True, gc=False):
@@ -209,7 +210,7 @@ class PodStore:
         )
 
     def _share(self, labels: dict[str, str]) -> dict[str, str]:
-        key = msgspec.msgpack.encode(labels, order="deterministic")
+        key = _key_encoder.encode(labels)
         if len(self._labels) >= _SHARED_LABELS:
             self._labels.clear()
         return self._labels.setdefault(key, labels)

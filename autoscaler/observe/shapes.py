@@ -28,6 +28,8 @@ _REMEMBERED: Final = 8192
 """Specifications recognised without being read again; each costs some 100 bytes."""
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
+_key_encoder = msgspec.msgpack.Encoder()
+"""For look-ups: maps come sorted from the API server, and another order only costs one more look at the content."""
 
 
 class ShapeTable:
@@ -48,7 +50,7 @@ class ShapeTable:
 
         Not to be changed: equal pods share it.
         """
-        key = _encoder.encode(
+        key = _key_encoder.encode(
             (
                 [c.resources for c in spec.containers or ()],
                 [(c.resources, c.restart_policy) for c in spec.init_containers]
@@ -78,7 +80,7 @@ class ShapeTable:
 
     def shape(self, spec: wire.PodSpec) -> PodShape:
         """The shape of a specification; equal content gives the same object. Faults are in the shape."""
-        key = blake2b(_encoder.encode(_relevant(spec)), digest_size=16).digest()
+        key = blake2b(_key_encoder.encode(_relevant(spec)), digest_size=16).digest()
         shape = self._by_spec.get(key)
         if shape is None:
             built = shape_of(spec, template=self._templates)
@@ -143,7 +145,9 @@ def _relevant(spec: wire.PodSpec) -> tuple[Any, ...]:
         spec.restart_policy,
         _claims_volumes(spec),
         _claims_devices(spec),
-        _unmodelled(spec, template=True),
+        spec.host_network,
+        bool(spec.node_name),
+        spec.runtime_class_name,
     )
 
 
@@ -163,10 +167,18 @@ def _container(container: wire.Container, role: ContainerRole, faults: list[str]
         image=container.image,
         requests=vector_of(needs.requests, faults, where=f"{container.name}: requests "),
         limits=vector_of(needs.limits, faults, where=f"{container.name}: limits "),
-        parallelism=parallelism_hints(container),
+        parallelism=_hints(container, faults),
         ports=tuple(port.container_port for port in container.ports or ()),
         tty=container.tty,
     )
+
+
+def _hints(container: wire.Container, faults: list[str]) -> tuple[str, ...]:
+    try:
+        return parallelism_hints(container)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        faults.append(f"{container.name}: env: {error}")
+        return ()
 
 
 def _node_terms(spec: wire.PodSpec) -> tuple[tuple[Requirement, ...], ...]:

@@ -196,6 +196,10 @@ async def test_after_a_restart_and_a_compaction_the_stores_have_what_happened_me
             "-n", room.namespace, "wait", "--for=delete", "pod", "-l", "app=goes", "--timeout=60s"
         )
         await room.until_running(3, timeout_s=60)
+        enforced = r"--for=jsonpath={.status.hard.requests\.gpuconfig\.com/gpu}=6"
+        await own_cluster.kubectl(
+            "-n", room.namespace, "wait", enforced, "resourcequota/quota", "--timeout=60s"
+        )
         await own_cluster.compact()
         await own_cluster.kill_apiserver()
         await own_cluster.start_apiserver()  # only now its cache begins after what the watches saw last

@@ -66,6 +66,7 @@ from autoscaler.kube.wire.pod import (
     Toleration,
     TopologySpreadConstraint,
     Volume,
+    environment,
 )
 from autoscaler.kube.wire.timestamps import parse_rfc3339_ms
 from autoscaler.kube.wire.workload import (
@@ -164,5 +165,6 @@ __all__ = [
     "Volume",
     "Wire",
     "WorkloadMeta",
+    "environment",
     "parse_rfc3339_ms",
 ]

@@ -105,11 +105,20 @@ class Container(Wire):
     image: str = ""
     command: list[str] | None = None
     args: list[str] | None = None
-    env: list[EnvVar] | None = None
+    env: msgspec.Raw = msgspec.Raw(b"null")
+    """Undecoded, since few containers' variables are ever read: see `environment`."""
     ports: list[ContainerPort] | None = None
     resources: ResourceRequirements | None = None
     restart_policy: str = ""
     tty: bool = False
+
+
+_environment_decoder = msgspec.json.Decoder(list[EnvVar] | None)
+
+
+def environment(container: Container) -> list[EnvVar]:
+    """The container's variables; raises `msgspec.DecodeError` where they are none."""
+    return _environment_decoder.decode(container.env) or []
 
 
 class ClaimSource(Wire):

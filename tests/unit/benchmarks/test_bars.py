@@ -24,9 +24,14 @@ def test_a_result_is_one_line_of_json() -> None:
     line = result(ok=True).line()
 
     assert "\n" not in line
-    assert json.loads(
-        line
-    ) == {"id": "B0", "value": 1.2346, "unit": "x", "bar": "<= 1", "ok": True, "pods": 7}
+    assert json.loads(line) == {
+        "id": "B0",
+        "value": 1.2346,
+        "unit": "x",
+        "bar": "<= 1",
+        "ok": True,
+        "pods": 7,
+    }
 
 
 @pytest.mark.parametrize(("ok", "code"), [(True, 0), (False, 1)])

@@ -55,6 +55,7 @@ def test_a_full_window_of_every_board_is_measured() -> None:
         (seen(Board(), telemetry={"fault": "refused"}), Absent, "the metrics store: refused"),
         (seen(Board(), telemetry={"store_ms": -1}), Absent, "it never answered"),
         (seen(Board(), telemetry={"warnings": ("partial",)}), Partial, "the metrics store warned: partial"),
+        (cluster(Spec(seen=(None,)), telemetry={"untrusted": ("a", "b")}), Unattributed, "several scrape jobs publish GPU series (a; b)"),
         (seen(Board(), gpus=2), Partial, "1 of 2 boards seen"),
         (seen(Board(), Board(), gpus=1), Contradictory, "2 boards seen, 1 held"),
         (seen(Board(coverage=0.94)), Partial, "94% of the samples of 30m, 95% needed"),

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from build import HOUR_MS, NOW_MS
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from law import broken_laws, stated
 from worlds import (
@@ -17,6 +17,7 @@ from worlds import (
     rows_of,
     shuffled,
     worlds,
+    worlds_with_a_past,
 )
 
 from autoscaler.decide import plan
@@ -28,6 +29,8 @@ from autoscaler.model.snapshot import Snapshot, decode_snapshot, encode_snapshot
 CALM = worlds(wild=False)
 WIDE = policies(wild=False)
 ANY_WORLD = st.one_of(worlds(), bounded_worlds(), CALM)
+SEARCHED = settings(max_examples=max(200, settings().max_examples))
+"""The laws find one fault among many rules: few examples would pass by most of them."""
 
 
 def acted(planned: Plan) -> dict[str, Action]:
@@ -49,16 +52,25 @@ def test_no_world_and_no_policy_make_it_raise_and_every_workload_has_one_row(
     assert planned.fleet.reclaimable_milli >= sum(a.saved_milli_boards for a in planned.actions)
 
 
+@SEARCHED
 @given(bounded_worlds(), rates())
 def test_no_plan_goes_past_a_limit_of_the_cluster_or_the_policy(snapshot: Snapshot, policy: Policy) -> None:
     assert broken_laws(snapshot, plan(snapshot, policy, NOW_MS), policy, NOW_MS) == []
 
 
+@SEARCHED
 @given(bounded_worlds(), WIDE)
 def test_no_plan_goes_past_a_limit_where_only_the_cluster_limits(snapshot: Snapshot, policy: Policy) -> None:
     assert broken_laws(snapshot, plan(snapshot, policy, NOW_MS), policy, NOW_MS) == []
 
 
+@SEARCHED
+@given(worlds_with_a_past(), WIDE | st.just(Policy()))
+def test_no_plan_leaves_less_than_the_past_needed(snapshot: Snapshot, policy: Policy) -> None:
+    assert broken_laws(snapshot, plan(snapshot, policy, NOW_MS), policy, NOW_MS) == []
+
+
+@SEARCHED
 @given(worlds(), policies())
 def test_no_plan_of_a_broken_world_breaks_a_law(snapshot: Snapshot, policy: Policy) -> None:
     assert broken_laws(snapshot, plan(snapshot, policy, NOW_MS), policy, NOW_MS) == []

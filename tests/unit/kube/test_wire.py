@@ -127,7 +127,7 @@ def test_a_pod_keeps_what_placement_and_sizing_need() -> None:
     term = pod.spec.affinity.node_affinity.required.node_selector_terms[0]
 
     assert main.resources.limits == {"nvidia.com/gpu": "2"}
-    assert [(env.name, env.value) for env in main.env] == [("A", "1"), ("S", "")]
+    assert [(env.name, env.value) for env in wire.environment(main)] == [("A", "1"), ("S", "")]
     assert main.tty
     assert main.ports[0].container_port == 8000
     assert (term.match_expressions[0].key, term.match_expressions[0].values) == ("zone", ["a"])

@@ -83,7 +83,7 @@ def pod(name: str, *, namespace: str = "ml", gpus: int = 1, **more: Any) -> wire
         },
     }
     assert not more, f"unknown {more}"
-    return msgspec.convert(document, wire.Pod)
+    return msgspec.json.decode(msgspec.json.encode(document), type=wire.Pod)
 
 
 def make(kind: type, name: str, *, namespace: str = "ml", uid: str = "", **parts: Any) -> Any:
@@ -94,7 +94,7 @@ def make(kind: type, name: str, *, namespace: str = "ml", uid: str = "", **parts
         "uid": uid or f"uid-{name}",
         **parts.pop("metadata", {}),
     }
-    return msgspec.convert({"metadata": metadata, **parts}, kind)
+    return msgspec.json.decode(msgspec.json.encode({"metadata": metadata, **parts}), type=kind)
 
 
 def deployment(name: str, *, gpus: int = 1, replicas: int = 1, **metadata: Any) -> wire.Deployment:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unit
 
 
 def read(**parts: Any) -> wire.PodSpec:
-    return msgspec.convert(parts, wire.PodSpec)
+    return msgspec.json.decode(msgspec.json.encode(parts), type=wire.PodSpec)
 
 
 def wants(amount: str = "1", **more: Any) -> dict[str, Any]:
@@ -192,7 +192,9 @@ def test_shapes_no_longer_used_are_forgotten_and_read_again_as_equal() -> None:
 def test_a_device_count_in_the_application_is_hinted(
     container: dict[str, Any], hints: tuple[str, ...]
 ) -> None:
-    assert parallelism_hints(msgspec.convert(container, wire.Container)) == hints
+    assert (
+        parallelism_hints(msgspec.json.decode(msgspec.json.encode(container), type=wire.Container)) == hints
+    )
 
 
 @given(st.lists(st.text(max_size=200), max_size=5))
@@ -227,3 +229,9 @@ def test_pods_that_differ_in_their_node_only_share_a_shape() -> None:
     assert table.shape(read(containers=[wants()], nodeName="a")) is table.shape(
         read(containers=[wants()], nodeName="b")
     )
+
+
+def test_variables_that_cannot_be_read_are_a_fault_of_the_shape() -> None:
+    spec = msgspec.json.decode(b'{"containers":[{"name":"main","env":[{"name":1}]}]}', type=wire.PodSpec)
+
+    assert [fault[:11] for fault in shape_of(spec).faults] == ["main: env: "]
