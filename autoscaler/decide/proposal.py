@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from autoscaler.decide.assess import Assessment
 from autoscaler.decide.world import Case
 from autoscaler.model.plan import Lever, Method, Refusal
 from autoscaler.model.reasons import CATALOGUE, Reason
 from autoscaler.model.resources import Vector, maximum, total
+from autoscaler.model.shapes import PodShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,21 @@ def successor_demand(judged: Judged, proposal: Proposal) -> Vector:
         changed = {**shape.demand, resource: shape.demand.get(resource, 0) + change}
         demand = maximum(demand, changed)
     return demand
+
+
+def successor_shape(judged: Judged) -> PodShape | None:
+    """The shape by which a pod made from the template is placed: its own rules and those that admission added to live pods.
+
+    A runtime class writes its node selector into every pod at admission, so a live unit's selector stands for it.
+    """
+    shape, units = judged.case.shape, judged.case.units
+    if shape is None or not units:
+        return shape
+    selector = dict(shape.node_selector)
+    for unit in units:
+        selector |= unit.shape.node_selector
+    unmodelled = tuple(rule for rule in shape.unmodelled if rule != "runtimeClassName")
+    return msgspec.structs.replace(shape, node_selector=dict(sorted(selector.items())), unmodelled=unmodelled)
 
 
 def successor_limits(judged: Judged) -> Vector:

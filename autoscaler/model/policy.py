@@ -1,6 +1,7 @@
 """The operator's policy: its sections together, checked against each other, and its forms as plain data and schema."""
 
 import math
+import re
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -52,6 +53,13 @@ class PolicyError(ValueError):
     """The policy is not acceptable; the message names the field and what is allowed."""
 
 
+def _check_pattern(text: str) -> None:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"evidence.sourceJob is not a regular expression: {error}") from error
+
+
 class Policy(Section, frozen=True):
     """The whole policy; immutable, valid by construction."""
 
@@ -67,6 +75,7 @@ class Policy(Section, frozen=True):
         _check_finite(self)
         parse_selector(self.resources.pod_selector)
         parse_selector(self.resources.namespace_selector)
+        _check_pattern(self.evidence.source_job)
         for name in (*self.resources.boards, *self.resources.slices):
             if "/" not in name:
                 raise ValueError(f"resources: {name!r} is not an extended resource (domain/name)")

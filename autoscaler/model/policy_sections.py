@@ -163,7 +163,9 @@ class Methods(Section, frozen=True):
     ] = Duration(10 * MINUTE_MS)
     allow_zero_replicas: Annotated[
         bool,
-        Meta(description="lets idle workloads go to 0 replicas without their own min-replicas annotation"),
+        Meta(
+            description="lets idle workloads go to 0 replicas, on proven idleness alone, without their own min-replicas annotation"
+        ),
     ] = False
     savings_floor: Annotated[
         float,

@@ -2,7 +2,7 @@
 
 from autoscaler.decide.guards.rollout import surge_of, unavailable_of
 from autoscaler.decide.placement import admits, place
-from autoscaler.decide.proposal import Judged, Proposal, Ruling, successor_demand
+from autoscaler.decide.proposal import Judged, Proposal, Ruling, successor_demand, successor_shape
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import POD_SEATS, World
 from autoscaler.model.reasons import Reason
@@ -35,7 +35,7 @@ def guard_volumes(world: World, judged: Judged, proposal: Proposal, tally: Tally
 
 def surge_places(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> tuple[str, ...] | None:
     """Nodes for the pods that need another seat than their predecessor's; None where they do not fit."""
-    shape = judged.case.shape
+    shape = successor_shape(judged)
     if proposal.lever != "template" or shape is None:
         return ()
     count = max(surge_of(judged, proposal), displaced(world, judged, proposal))
@@ -44,7 +44,7 @@ def surge_places(world: World, judged: Judged, proposal: Proposal, tally: Tally)
 
 def displaced(world: World, judged: Judged, proposal: Proposal) -> int:
     """Units whose successor could not take the seat they leave: their node would not let it in, or has lost room."""
-    shape, asked = judged.case.shape, {**successor_demand(judged, proposal), POD_SEATS: 1}
+    shape, asked = successor_shape(judged), {**successor_demand(judged, proposal), POD_SEATS: 1}
     count = 0
     for unit in judged.case.units:
         node = world.nodes.get(unit.pod.node)
@@ -57,7 +57,7 @@ def displaced(world: World, judged: Judged, proposal: Proposal) -> int:
 
 def guard_placement(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
     """Every successor has a seat: its predecessor's or a free one; and a surge fits, unless an old pod may go first."""
-    name, shape, workload = "placement", judged.case.shape, judged.case.workload
+    name, shape, workload = "placement", successor_shape(judged), judged.case.workload
     if shape is None or proposal.lever != "template":
         return Ruling(name, "no pod is placed")
     if shape.unmodelled:

@@ -15,9 +15,12 @@ from autoscaler.model.reasons import Reason
 SCALABLE = frozenset({"Deployment", "StatefulSet"})
 _MAX_ORDINAL = 10
 """Digits of an ordinal: replicas are an int32."""
-_SPANS_PODS = re.compile(
-    r"(?:.*_)?(?:world_size|nnodes|num_(?:nodes|machines|processes)|master_(?:addr|address|port)|rdzv_\w+"
-    r"|data_parallel\w*|dp(?:_(?:size|degree))?)|(?:(?:global|group|machine|node)_)?rank|np"
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WITHIN_POD = re.compile(
+    r"(?:.*_)?(?:(?:tensor|pipeline|expert|context|sequence)(?:_model)?_para(?:llel(?:ism)?)?(?:_(?:size|degree))?"
+    r"|(?:tp|pp|ep|cp|sp|ts)(?:_(?:size|degree))?|visible_devices|tensor_split|split_mode|instance_groups?"
+    r"|(?:num_|n)?(?:gpus?|devices?|shards?)(?:_per_(?:node|worker|host))?|gpu_count|(?:gpu|device)_(?:ids?|indices|list)"
+    r"|nproc_per_node|local_(?:world_size|rank)|data_parallel_size_local)"
 )
 
 
@@ -68,9 +71,12 @@ def consent_to_fewer(guard: str, judged: Judged) -> Ruling | None:
 
 
 def spans_pods(hint: str) -> bool:
-    """Whether an argument or variable tells how many pods work as one, and not only how many boards each has."""
-    key = hint.lstrip("-+").rpartition(".")[2].replace("-", "_").lower()
-    return not key.startswith("local_") and _SPANS_PODS.fullmatch(key) is not None
+    """Whether an argument or variable may tell how many pods work as one: all but those known to be of a single pod.
+
+    World sizes, ranks, nodes, a master's address, data parallel, launchers, and variables that hold a whole command line.
+    """
+    key = _CAMEL.sub("_", hint.lstrip("-+").rpartition(".")[2]).replace("-", "_").lower()
+    return _WITHIN_POD.fullmatch(key) is None
 
 
 def load_of(world: World, judged: Judged) -> Load:

@@ -145,3 +145,8 @@ def test_only_durations_have_a_form_of_their_own() -> None:
         _encode_hook(1j)
     with pytest.raises(NotImplementedError, match="complex"):
         _decode_hook(complex, 1)
+
+
+def test_a_source_job_that_is_no_regular_expression_is_refused() -> None:
+    with pytest.raises(PolicyError, match=r"evidence\.sourceJob is not a regular expression"):
+        policy_from_dict({"evidence": {"sourceJob": "dcgm("}})

@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import msgspec
 import pytest
 from build import GPU, Spec, boards, cluster, judge, node, policy, rescale, resize
 from hypothesis import given
@@ -142,3 +145,20 @@ def test_a_node_with_room_for_its_own_pods_displaces_none(spare: int, replicas: 
     world, judged = judge(cluster(spec, nodes=(node(gpus=2 * replicas + spare),)))
 
     assert displaced(world, judged, resize(2, 1)) == 0
+
+
+def test_a_runtime_class_is_modelled_by_what_admission_wrote_into_live_pods() -> None:
+    found = ask(HALF.but(shape={"unmodelled": ("runtimeClassName",)}), node())
+
+    assert found.reason is None
+    assert found.detail == "1 pods fit node-1"
+
+
+def test_the_selector_that_admission_wrote_into_live_pods_binds_their_successor() -> None:
+    spec = HALF.but(node="gone")
+    world, judged = judge(cluster(spec, nodes=(node(labels={"class": "b"}),)))
+    (unit,) = judged.case.units
+    shape = msgspec.structs.replace(unit.shape, node_selector={"class": "a"})
+    bound = replace(judged, case=replace(judged.case, units=(replace(unit, shape=shape),)))
+
+    assert guard_placement(world, bound, resize(2, 1), Tally.of(world)).reason == "NoPlacement"

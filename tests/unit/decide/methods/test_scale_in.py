@@ -86,8 +86,8 @@ def test_a_floor_is_the_owner_s_consent_where_a_count_is_built_in() -> None:
     assert isinstance(propose(spec), Proposal)
 
 
-PER_POD = ["--tensor-parallel-size", "-tp", "--pipeline_parallel_size", "LOCAL_WORLD_SIZE", "NUM_GPUS", "--nproc_per_node", "CUDA_VISIBLE_DEVICES", "--max-lora-rank"]  # fmt: skip
-ACROSS = ["WORLD_SIZE", "--nnodes", "RANK", "NODE_RANK", "MASTER_ADDR", "--rdzv-endpoint", "--data-parallel-size", "-dp", "--num_machines", "trainer.num_nodes", "VLLM_DP_SIZE"]  # fmt: skip
+PER_POD = ["--tensor-parallel-size", "-tp", "--pipeline_parallel_size", "LOCAL_WORLD_SIZE", "NUM_GPUS", "--nproc_per_node", "CUDA_VISIBLE_DEVICES", "tensorParallelSize", "TP", "--num-shard", "--data-parallel-size-local"]  # fmt: skip
+ACROSS = ["WORLD_SIZE", "--nnodes", "RANK", "NODE_RANK", "MASTER_ADDR", "--rdzv-endpoint", "--data-parallel-size", "-dp", "--num_machines", "trainer.num_nodes", "VLLM_DP_SIZE", "VLLM_ARGS", "torchrun", "--strategy", "np"]  # fmt: skip
 
 
 @pytest.mark.parametrize(("hint", "spans"), [(h, False) for h in PER_POD] + [(h, True) for h in ACROSS])
