@@ -2,12 +2,13 @@
 
 All queries of a cycle are evaluated at one instant of the store's own clock. Only series of a trusted scrape job are
 read: the jobs that policy pins, else the only job that publishes any; where several do, nobody can say whose figures are
-true and none are read. History is asked for less often and kept between cycles. Decoding runs in a thread, in small pieces; only the waiting is on the event loop.
+true and none are read. History is asked for less often and kept between cycles. Decoding runs in a thread, in small
+pieces; only the waiting is on the event loop.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,7 +28,6 @@ from autoscaler.observe.queries import (
     board_queries,
     history_queries,
     jobs_query,
-    one_job,
     pace_range_ms,
     pinned_jobs,
     signal_queries,
@@ -46,6 +46,7 @@ from autoscaler.observe.series import (
     dense,
     largest,
 )
+from autoscaler.observe.trust import Trust, weigh
 
 _HISTORY_SHARE: Final = 168
 """History is read again after this part of its length (an hour for a week), but always within one evidence window: what
@@ -53,10 +54,6 @@ happened since is in the window, so no peak falls between the two."""
 
 READ_DEADLINE_S: Final = 60.0
 """A reading takes no longer: evidence of more than a default cycle ago is too old to plan on."""
-_MAX_JOBS: Final = 20
-"""Scrape jobs that are named; whoever can publish can invent any number."""
-_SHOWN_JOBS: Final = 5
-_SHOWN_NAME: Final = 80
 
 _NUMBERS: Final = ("best", "pace")
 """Single numbers of a whole source: without labels, so without a position among its series."""
@@ -95,15 +92,6 @@ class Spans:
     source_job: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Trust:
-    """Which scrape jobs are believed: `matchers` by profile (without series: none), and the profiles that are not."""
-
-    jobs: tuple[str, ...]
-    matchers: Mapping[str, str]
-    untrusted: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class _Kept:
     """A profile's state between cycles: positions stay valid for the history that was read with them."""
@@ -123,7 +111,7 @@ class _Cycle:
     at_ms: int
     spans: Spans
     skew_ms: int = 0
-    trust: _Trust = field(default_factory=lambda: _Trust(jobs=(), matchers={}))
+    trust: Trust = field(default_factory=lambda: Trust(jobs=(), matchers={}))
     profiles: list[ProfileSeries] = field(default_factory=list)
     warnings: set[str] = field(default_factory=set)
     queries: int = 0
@@ -208,29 +196,14 @@ class SeriesReader:
             if found is not None:
                 cycle.profiles.append(found)
 
-    async def _trust(self, cycle: _Cycle) -> _Trust:
+    async def _trust(self, cycle: _Cycle) -> Trust:
         """Asked over the whole window: who published in it and stopped has left samples in it."""
         pinned, window_ms = pinned_jobs(cycle.spans.source_job), cycle.spans.window_ms
         found: dict[str, frozenset[str]] = {}
         for profile in self._profiles:
             answer = await self._query(jobs_query(profile, window_ms=window_ms, source=pinned), cycle)
             found[profile.name] = await asyncio.to_thread(jobs_of, answer)
-        jobs = tuple(sorted(frozenset().union(*found.values())))
-        if pinned or len(jobs) <= 1:
-            matcher = pinned or (one_job(jobs[0]) if jobs else "")
-            matchers = {name: matcher for name in found if found[name] or name in self._wanted}
-            return _Trust(jobs=jobs[:_MAX_JOBS], matchers=matchers)
-        # A profile that states its own job is pinned by that, whatever else is published.
-        stated = {profile.name for profile in self._profiles if "job" in profile.match}
-        return _Trust(
-            jobs=jobs[:_MAX_JOBS],
-            matchers={name: "" for name in found if name in (stated if found[name] else self._wanted)},
-            untrusted=tuple(
-                f"{name}: {', '.join(_named(found[name]))}"
-                for name in sorted(found)
-                if found[name] and name not in stated
-            ),
-        )
+        return weigh(found, self._profiles, pinned=pinned, wanted=self._wanted)
 
     async def _read_profile(self, profile: Profile, cycle: _Cycle) -> ProfileSeries | None:
         source = cycle.trust.matchers.get(profile.name)
@@ -389,13 +362,6 @@ def measured_interval_ms(
     shortest, longest = pace_ms / (pace_count + 1), pace_ms / (pace_count - 1)
     measured = over_window if over_window <= longest else pace_ms / pace_count
     return round(min(measured, remembered_ms) if shortest <= remembered_ms <= longest else measured)
-
-
-def _named(jobs: frozenset[str]) -> list[str]:
-    """Scrape jobs for people, not more than fit into a sentence."""
-    listed = [name[:_SHOWN_NAME] or "(no job label)" for name in sorted(jobs)]
-    more = len(listed) - _SHOWN_JOBS
-    return [*listed[:_SHOWN_JOBS], f"{more} more"] if more > 0 else listed
 
 
 def _first(errors: ExceptionGroup[Exception]) -> Exception:
