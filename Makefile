@@ -39,10 +39,10 @@ types: $(STAMP)  ## mypy, strict
 	$(VENV)/bin/mypy
 
 unit: $(STAMP)  ## pure tests
-	$(PY) -m pytest tests/unit $(ARGS)
+	$(PY) -m pytest -n 2 tests/unit $(ARGS)
 
 contract: $(STAMP)  ## tests on real sockets
-	$(PY) -m pytest tests/contract $(ARGS)
+	$(PY) -m pytest -n 2 tests/contract $(ARGS)
 
 cluster: $(STAMP)  ## tests on the devcluster
 	$(PY) -m pytest tests/cluster $(ARGS)
