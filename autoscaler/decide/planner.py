@@ -155,9 +155,8 @@ def _mode(policy: Policy, judged: Judged, method: Method) -> Mode:
 def _mode_ruling(policy: Policy, judged: Judged, proposal: Proposal) -> Ruling:
     mode = _mode(policy, judged, proposal.method)
     if mode == "observe":
-        return Ruling(
-            "mode", f"{proposal.method} is in mode observe: nothing is planned", Reason.MODE_RECOMMEND
-        )
+        detail = f"{proposal.method} is in mode observe: nothing is planned"
+        return Ruling("mode", detail, Reason.MODE_RECOMMEND, "set modes.default to recommend")
     return Ruling("mode", f"{proposal.method} is in mode {mode}")
 
 

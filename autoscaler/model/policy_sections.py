@@ -159,7 +159,10 @@ class Methods(Section, frozen=True):
         Duration, Meta(description="proven idleness before a release; a promise to tenants, never undercut")
     ] = Duration(30 * MINUTE_MS)
     start_grace: Annotated[
-        Duration, Meta(description="a unit younger than this is not judged; models load for minutes")
+        Duration,
+        Meta(
+            description="a unit younger than this, or than the evidence window, is not judged; models load for minutes"
+        ),
     ] = Duration(10 * MINUTE_MS)
     allow_zero_replicas: Annotated[
         bool,

@@ -165,7 +165,7 @@ CATALOGUE: Final[dict[Reason, ReasonEntry]] = {
         "wait, or raise the budgets section of the policy",
     ),
     Reason.FREEZE_WINDOW: ReasonEntry("a freeze window is open"),
-    Reason.PAUSED: ReasonEntry("an operator paused the service", "gpu-autoscaler resume"),
+    Reason.PAUSED: ReasonEntry("an operator paused the service"),
     Reason.BELOW_SAVINGS_FLOOR: ReasonEntry("it uses what it holds: the saving is below the policy's floor"),
     Reason.MEMORY_GATE: ReasonEntry("the memory it holds would not fit the smaller amount"),
     Reason.LADDER_END: ReasonEntry("it already holds the smallest step of its ladder"),
@@ -192,6 +192,6 @@ CATALOGUE: Final[dict[Reason, ReasonEntry]] = {
         "grant list and watch on the named kind",
     ),
     Reason.MODE_RECOMMEND: ReasonEntry(
-        "the service plans and explains only", "set modes.default to apply once you trust the plans"
+        "the mode lets nothing be changed: the service reports, or plans and explains"
     ),
 }

@@ -73,7 +73,7 @@ def read_snapshot_file(path: Path) -> Snapshot:
     except OSError as error:
         raise ServiceError(f"{path}: cannot be read: {error.strerror}") from None
     except SnapshotError as error:
-        raise ServiceError(f"{path}: {error}") from None
+        raise ServiceError(f"{path}: {error} (gpu-autoscaler snapshot -o FILE makes one)") from None
 
 
 async def _fill(

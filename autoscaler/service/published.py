@@ -60,7 +60,7 @@ def example_environment() -> str:
         lines += ["", f"# {meaning}", f"# {PREFIX}{name.upper()}={shown}"]
     lines += ["", "# Short names of policy fields."]
     lines += [f"# {short}=  # {long}" for short, long in SHORT_NAMES.items()]
-    lines += ["", "# Policy fields; meanings and units are in policy/default.yaml."]
+    lines += ["", "# Policy fields; meanings and units are in config/policy/default.yaml."]
     values = policy_to_dict(Policy())
     for name, variable in policy_variables().items():
         if name not in SHORT_NAMES:

@@ -82,7 +82,12 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
     if kind == "CronJob":
         runs, least = case.workload.completed_runs, world.policy.need.min_runs
         if runs < least:
-            return Ruling(name, f"{runs} of {least} completed runs", Reason.THIN_HISTORY)
+            return Ruling(
+                name,
+                f"{runs} of {least} completed runs",
+                Reason.THIN_HISTORY,
+                "wait until it has run often enough",
+            )
     if case.workload.ref.group != LEVER_GROUP or kind not in LEVER_KINDS:
         return Ruling(name, f"no lever for kind {kind}", Reason.NO_LEVER, "it is reported only")
     if not is_board(case.resource, world.policy.resources):
@@ -106,8 +111,10 @@ def guard_start_grace(world: World, judged: Judged) -> Ruling:
         if u.pod.started_ms >= 0
     ]
     if ages and min(ages) < needed_ms:
-        detail = f"youngest unit is up for {format_duration(max(0, min(ages)))}, {format_duration(needed_ms)} needed"
-        return Ruling(name, detail, Reason.THIN_HISTORY)
+        up = format_duration(max(0, min(ages)) // 1000 * 1000)
+        needed = format_duration(needed_ms)
+        detail = f"youngest unit is up for {up}, {needed} needed"
+        return Ruling(name, detail, Reason.THIN_HISTORY, f"wait until every unit is {needed} old")
     return Ruling(name, "old enough")
 
 

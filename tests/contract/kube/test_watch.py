@@ -192,8 +192,8 @@ async def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_hot_loop
     async with reflect():
         await until(lambda: clock.now_s >= 1000.0 + 300.0)
 
-    # The watch goes on while this is looked at: it is the rate that is bounded.
-    assert len(api.of(watch=True)) <= 1 + (clock.now_s - 1000.0) / 10.0
+    # Delays are drawn, and the watch goes on while this is looked at: it is the rate that is bounded.
+    assert len(api.of(watch=True)) < 0.3 * (clock.now_s - 1000.0)
 
 
 async def test_a_server_that_refuses_every_list_is_not_asked_in_a_hot_loop(
@@ -203,7 +203,7 @@ async def test_a_server_that_refuses_every_list_is_not_asked_in_a_hot_loop(
     async with reflect():
         await until(lambda: clock.now_s >= 1000.0 + 300.0)
 
-    assert len(api.requests) <= 30
+    assert len(api.requests) < 0.3 * (clock.now_s - 1000.0)
 
 
 async def test_a_line_of_more_than_four_mebibytes_is_read(
