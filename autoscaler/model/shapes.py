@@ -1,7 +1,8 @@
 """What a pod asks for and where it may run: shared by all pods of one template."""
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -73,6 +74,14 @@ class PodShape(msgspec.Struct, frozen=True):
     volume_claims: bool = False
     resource_claims: bool = False
     faults: tuple[str, ...] = ()
+
+
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def layout_key(name: str) -> str:
+    """An argument's or variable's name in one spelling: `--tensor-parallel-size`, `trainer.tensorParallelSize` and the like."""
+    return _CAMEL.sub("_", name.lstrip("-+").rpartition(".")[2]).replace("-", "_").lower()
 
 
 def scheduler_demand(containers: Iterable[ContainerShape], overhead: Mapping[str, int]) -> Vector:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.kube.wire import Container, environment
+from autoscaler.model.shapes import layout_key
 
 _LAYOUT: Final = (
     r"(?:tensor|pipeline|data|expert|context|sequence|model)(?:_model)?_para(?:llel(?:ism)?)?"
@@ -34,7 +35,6 @@ _INDICES: Final = re.compile(r"[\s=:\\\"'\[]*\d+(?:\s*,\s*\d+)+")
 _FEW: Final = re.compile(r"[\s=]*[1-9]\d?(?![\w.])")
 _SHARDED: Final = re.compile(r"[\s=:\\\"']*(?:\w+_)?(?:ddp|fsdp|deepspeed|megatron)", re.IGNORECASE)
 _LAUNCHERS: Final = frozenset({"mpirun", "mpiexec", "horovodrun", "torchrun", "accelerate", "deepspeed"})
-_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_COUNT: Final = frozenset({"", "all", "void", "none"})
 _MAX_TEXT: Final = 65_536
 _MAX_NAME: Final = 80
@@ -57,7 +57,7 @@ def parallelism_hints(container: Container) -> tuple[str, ...]:
 
 
 def _is_environment(name: str, value: str) -> bool:
-    key = _normal(name)
+    key = layout_key(name)
     if key.endswith("visible_devices"):
         return value.strip().lower() not in _NO_COUNT
     return _is_layout(key) or key in _SHORT_VARIABLES
@@ -68,7 +68,7 @@ def _stated(text: str) -> Iterator[str]:
     launched = False
     for found in _STATED.finditer(text[: 16 * _MAX_TEXT]):
         name, dashed, rest = found["name"], bool(found["dashes"]), found["rest"]
-        key = _normal(name)
+        key = layout_key(name)
         launched = launched or key in _LAUNCHERS
         if (key in {"device", "gpu"} and _INDICES.match(rest)) or (
             (dashed or found["assigned"]) and _is_stated(key, rest, launched=launched, name=name)
@@ -86,10 +86,6 @@ def _is_stated(key: str, rest: str, *, launched: bool, name: str) -> bool:
     if key == "strategy":
         return _SHARDED.match(rest) is not None
     return _is_layout(key)
-
-
-def _normal(name: str) -> str:
-    return _CAMEL.sub("_", name.lstrip("-+").rpartition(".")[2]).replace("-", "_").lower()
 
 
 def _is_layout(key: str) -> bool:

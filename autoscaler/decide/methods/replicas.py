@@ -11,11 +11,11 @@ from autoscaler.decide.world import World
 from autoscaler.model.evidence import ACTIVITY_SCALE
 from autoscaler.model.plan import Method
 from autoscaler.model.reasons import Reason
+from autoscaler.model.shapes import layout_key
 
 SCALABLE = frozenset({"Deployment", "StatefulSet"})
 _MAX_ORDINAL = 10
 """Digits of an ordinal: replicas are an int32."""
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WITHIN_POD = re.compile(
     r"(?:.*_)?(?:(?:tensor|pipeline|expert|context|sequence)(?:_model)?_para(?:llel(?:ism)?)?(?:_(?:size|degree))?"
     r"|(?:tp|pp|ep|cp|sp|ts)(?:_(?:size|degree))?|visible_devices|tensor_split|split_mode|instance_groups?"
@@ -75,8 +75,7 @@ def spans_pods(hint: str) -> bool:
 
     World sizes, ranks, nodes, a master's address, data parallel, launchers, and variables that hold a whole command line.
     """
-    key = _CAMEL.sub("_", hint.lstrip("-+").rpartition(".")[2]).replace("-", "_").lower()
-    return _WITHIN_POD.fullmatch(key) is None
+    return _WITHIN_POD.fullmatch(layout_key(hint)) is None
 
 
 def load_of(world: World, judged: Judged) -> Load:
