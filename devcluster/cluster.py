@@ -44,6 +44,7 @@ from devcluster.scenario import NodePool, Scenario
 _START_TIMEOUT_S = 60.0
 _STOP_GRACE_S = 5.0
 _POLL_INTERVAL_S = 0.05
+_CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kwok")
 
 _KUBECONFIG_USERS = {
     "admin": ADMIN_USER,
@@ -218,8 +219,15 @@ class Cluster:
         await self.kill("kube-apiserver")
 
     async def start_apiserver(self) -> None:
-        """Start the API server again under the same address."""
+        """Start the API server again under the same address, and its controllers anew.
+
+        After an outage client-go waits up to a minute before it lists a kind again, each kind by itself; until then
+        the controller-manager leaves what it cannot see undone ("read version is not as new as written version").
+        """
         await self.start("kube-apiserver")
+        running = [name for name in _CONTROLLERS if self.component(name).is_running]
+        await asyncio.gather(*(self.kill(name) for name in running))
+        await asyncio.gather(*(self.start(name) for name in running))
 
     async def compact(self) -> None:
         """Let etcd forget all history: watches from an earlier version are told 410."""

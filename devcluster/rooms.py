@@ -106,7 +106,7 @@ class Room:
         listed = await self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/pods")
         return list(listed["items"])
 
-    async def until_running(self, count: int, *, timeout_s: float = 30) -> list[dict[str, Any]]:
+    async def until_running(self, count: int, *, timeout_s: float = 60) -> list[dict[str, Any]]:
         """Wait until the room has exactly so many pods and all of them run; returns them."""
 
         async def all_run() -> bool:
