@@ -32,7 +32,7 @@ from autoscaler.kube.errors import (
 )
 from autoscaler.kube.kinds import KINDS, Kind, Page, Versioned
 from autoscaler.kube.reflect import ReflectConfig
-from autoscaler.kube.session import KubeSession, RequestRecord, SessionLimits
+from autoscaler.kube.session import KubeSession, RequestRecord, SessionLimits, WriteVerb
 from autoscaler.kube.watch import Reflector, ReflectorStatus, StoreWriter
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "UnexpectedBody",
     "Unreachable",
     "Versioned",
+    "WriteVerb",
     "discover",
     "find_access",
     "from_kubeconfig",

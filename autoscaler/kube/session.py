@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import aiohttp
 import msgspec
@@ -35,6 +35,7 @@ from autoscaler.kube.server_clock import ServerClock
 
 # Read once at import: looking up the version reads files, which would block the loop.
 _USER_AGENT = f"gpu-autoscaler/{metadata.version('gpu-autoscaler')}"
+WriteVerb: TypeAlias = Literal["POST", "PUT", "PATCH", "DELETE"]
 _ITEM = re.compile(r"\$\.items\[(\d+)\]")
 _STATUS_PEEK_BYTES = 64 * 1024
 """A ``Status`` is small; larger bodies are not looked at twice (a list's own ``kind`` is checked after decoding)."""
@@ -195,12 +196,33 @@ class KubeSession:
         timeout_s: float | None = None,
     ) -> Any:
         """The decoded answer to a POST. Sent once (twice only if the first was refused with a 401)."""
+        return await self.write("POST", path, body, decoder, content_type=content_type, timeout_s=timeout_s)
+
+    async def write(
+        self,
+        verb: WriteVerb,
+        path: str,
+        body: object,
+        decoder: "msgspec.json.Decoder[Any]",
+        *,
+        content_type: str = "application/json",
+        params: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        before_send: Callable[[], None] | None = None,
+    ) -> Any:
+        """The decoded answer to a changing request. Sent once (twice only if the first was refused with a 401).
+
+        ``before_send`` is called when the rate limit has let the request pass, right before it is sent; what it raises
+        ends the call with nothing sent.
+        """
         answer = await self._fetch(
-            "POST",
+            verb,
             path,
+            params=params,
             data=msgspec.json.encode(body),
             headers={"Content-Type": content_type},
             timeout_s=timeout_s,
+            before_send=before_send,
         )
         return decode_body(answer, decoder)
 
@@ -230,6 +252,7 @@ class KubeSession:
         headers: Mapping[str, str] | None = None,
         data: bytes | None = None,
         timeout_s: float | None = None,
+        before_send: Callable[[], None] | None = None,
     ) -> bytes:
         timeout = aiohttp.ClientTimeout(
             total=timeout_s or self.limits.total_timeout_s,
@@ -237,7 +260,13 @@ class KubeSession:
             sock_read=self.limits.read_timeout_s,
         )
         async with self._exchange(
-            verb, path, params=params, headers=headers, data=data, timeout=timeout
+            verb,
+            path,
+            params=params,
+            headers=headers,
+            before_send=before_send,
+            data=data,
+            timeout=timeout,
         ) as response:
             return await read_capped(response, self.limits.max_body_bytes)
 
@@ -248,15 +277,16 @@ class KubeSession:
         path: str,
         *,
         headers: Mapping[str, str] | None = None,
+        before_send: Callable[[], None] | None = None,
         **options: Any,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer with a 2xx status, or a typed error. After a 401 the token is read again and tried once more."""
         try:
-            response = await self._send(verb, path, headers=headers, **options)
+            response = await self._send(verb, path, headers=headers, before_send=before_send, **options)
             if response.status == 401:
                 response.release()
                 self.access.credentials.invalidate()
-                response = await self._send(verb, path, headers=headers, **options)
+                response = await self._send(verb, path, headers=headers, before_send=before_send, **options)
         except NETWORK_ERRORS as error:
             raise describe_failure(error) from error
         try:
@@ -273,6 +303,7 @@ class KubeSession:
         path: str,
         *,
         headers: Mapping[str, str] | None,
+        before_send: Callable[[], None] | None = None,
         **options: Any,
     ) -> aiohttp.ClientResponse:
         if self._http is None:
@@ -280,6 +311,8 @@ class KubeSession:
         authorization = await self.access.credentials.authorization()
         sent_headers = {**(headers or {}), **({"Authorization": authorization} if authorization else {})}
         await (self._reads if verb == "GET" else self._writes).acquire()
+        if before_send is not None:
+            before_send()
         self.request_count += 1
         started_s = self._clock()
         outcome = "cancelled"

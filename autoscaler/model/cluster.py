@@ -108,6 +108,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     schedule: str = ""
     completed_runs: int = 0
     backoff_limit: int = 6
+    failed_pods: int = 0
 
 
 class NamespaceRow(msgspec.Struct, frozen=True):
@@ -184,9 +185,29 @@ class PriorityClassRow(msgspec.Struct, frozen=True):
 
 
 class PastAct(msgspec.Struct, frozen=True):
-    """An act of ours as far as cool-downs and budgets need it."""
+    """An act of ours as far as cool-downs, back-offs and budgets need it.
+
+    `method` is the plan's method, empty for what was put back. `reversals` (by others) and `failures` (of
+    verification) are the workload's up to now, the same on each of its rows. Before `not_before_ms` the workload is
+    left alone, `why` says for what reason.
+    """
 
     ref: WorkloadRef
     at_ms: Instant
     boards_milli: Int64 = 0
     verified: bool = True
+    method: str = ""
+    reversals: int = 0
+    failures: int = 0
+    not_before_ms: Instant = -1
+    why: str = ""
+
+
+class Control(msgspec.Struct, frozen=True):
+    """What an operator or the ledger says about acting at all; both texts are empty where nothing is in the way.
+
+    `paused` is who paused the service and why. `ledger_fault` is why the ledger cannot be relied on.
+    """
+
+    paused: str = ""
+    ledger_fault: str = ""

@@ -9,15 +9,38 @@ from autoscaler.model.reasons import Reason
 
 Verdict = Literal["busy", "under-used", "idle", "saturated", "unknown"]
 Role = Literal["training", "serving", "interactive", "unstated"]
-Method = Literal["right-size", "scale-in", "idle"]
-Lever = Literal["template", "scale"]
+Method = Literal["make-room", "right-size", "scale-in", "idle"]
+Lever = Literal["template", "scale", "evict"]
+
+
+class PodRef(msgspec.Struct, frozen=True, order=True, gc=False):
+    """One pod: its name may be used again, its uid is not."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Seat(msgspec.Struct, frozen=True, gc=False):
+    """The place that evictions free: the waiting pod it is for, and the node."""
+
+    pod: PodRef
+    node: str
+    priority: int = 0
 
 
 class Action(msgspec.Struct, frozen=True):
-    """One lawful change, as data: `before` and `after` are boards per pod (template) or replicas (scale).
+    """One lawful change, as data.
 
+    `before` and `after` are boards per pod (template), replicas (scale), or the boards that a pod holds and 0 (evict).
     `id` is stable: the same change of the same object has the same id. `held_by` is empty only for a change that
-    the mode lets through. `preconditions` are what must still be true when it is sent.
+    the mode lets through. `preconditions` are what must still be true when it is sent. `target` and `uid` are of the
+    workload; an eviction also names its `pod` and the `seat` it frees, and actions that share a seat are carried out
+    in the plan's order. `leaving` are the pods that a smaller Deployment should lose. `ready_within_ms` is the time
+    that new pods are given.
     """
 
     id: str
@@ -35,6 +58,10 @@ class Action(msgspec.Struct, frozen=True):
     because: str
     preconditions: tuple[str, ...] = ()
     held_by: tuple[Reason, ...] = ()
+    pod: PodRef | None = None
+    seat: Seat | None = None
+    leaving: tuple[PodRef, ...] = ()
+    ready_within_ms: int = 0
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from autoscaler.model.policy_sections import (
     Need,
     Resources,
     Section,
+    Yield,
 )
 from autoscaler.model.selectors import parse_selector
 
@@ -40,6 +41,7 @@ __all__ = [
     "PolicyError",
     "Resources",
     "Section",
+    "Yield",
     "policy_from_dict",
     "policy_schema",
     "policy_to_dict",
@@ -69,6 +71,7 @@ class Policy(Section, frozen=True):
     methods: Methods = Methods()
     guards: Guards = Guards()
     budgets: Budgets = Budgets()
+    yields: Yield = msgspec.field(default=Yield(), name="yield")
     modes: Modes = Modes()
 
     def __post_init__(self) -> None:

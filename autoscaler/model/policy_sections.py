@@ -155,6 +155,9 @@ class Methods(Section, frozen=True):
     right_size: Annotated[bool, Meta(description="fewer boards per pod")] = True
     scale_in: Annotated[bool, Meta(description="fewer replicas")] = True
     idle: Annotated[bool, Meta(description="idle workloads go to the floor their owner stated")] = True
+    make_room: Annotated[
+        bool, Meta(description="evictions for waiting pods of the classes in yield.beneficiaries")
+    ] = True
     idle_floor: Annotated[
         Duration, Meta(description="proven idleness before a release; a promise to tenants, never undercut")
     ] = Duration(30 * MINUTE_MS)
@@ -215,6 +218,34 @@ class Guards(Section, frozen=True):
         Duration,
         Meta(description="at most one change per workload in this time; an hour shows a change's effect"),
     ] = Duration(HOUR_MS)
+    ready_deadline: Annotated[
+        Duration,
+        Meta(
+            description="time that changed pods are given to be ready, at least twice their former time to Ready; a large model loads for 30m"
+        ),
+    ] = Duration(30 * MINUTE_MS)
+    probation: Annotated[
+        Duration,
+        Meta(
+            description="time that changed pods must stay ready and unsaturated before the act counts as verified"
+        ),
+    ] = Duration(10 * MINUTE_MS)
+    backoff: Annotated[
+        Duration,
+        Meta(
+            description="a workload is left alone for this long after a failed act or an eviction, doubling each time"
+        ),
+    ] = Duration(HOUR_MS)
+    max_backoff: Annotated[Duration, Meta(description="where the doubling ends; a day is a new start")] = (
+        Duration(DAY_MS)
+    )
+    max_reversals: Annotated[
+        int, Meta(ge=1, description="times that others put our change back before it counts as contested")
+    ] = 2
+    after_undo: Annotated[
+        Duration,
+        Meta(description="a workload that a person put back is left alone for this long; a day to say why"),
+    ] = Duration(DAY_MS)
 
 
 class Budgets(Section, frozen=True):
@@ -237,10 +268,36 @@ class Budgets(Section, frozen=True):
     ] = 0.10
 
 
+class Yield(Section, frozen=True):
+    """Who gives way when work of high priority waits, and for whom."""
+
+    beneficiaries: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="priority classes (prefixes) room is made for, also where their preemptionPolicy is Never; the empty prefix means every class"
+        ),
+    ] = ("high-priority-",)
+    classes: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="priority classes whose pods are the first to go, whatever their value; gpu-burst is the practice this project starts from"
+        ),
+    ] = ("gpu-burst",)
+    idle: Annotated[
+        bool, Meta(description="lets proven idle units yield to any beneficiary, whatever their priority")
+    ] = False
+    lower_priority: Annotated[
+        bool, Meta(description="lets under-used units of strictly lower priority yield")
+    ] = True
+
+
 class Modes(Section, frozen=True):
     """What may be done; a method without an entry has the default mode."""
 
-    default: Annotated[Mode, Meta(description="observe reports; recommend plans and explains")] = "recommend"
+    default: Annotated[
+        Mode, Meta(description="observe reports; recommend plans and explains; apply acts")
+    ] = "recommend"
+    make_room: Annotated[Mode | None, Meta(description="mode of make-room alone")] = None
     right_size: Annotated[Mode | None, Meta(description="mode of right-size alone")] = None
     scale_in: Annotated[Mode | None, Meta(description="mode of scale-in alone")] = None
     idle: Annotated[Mode | None, Meta(description="mode of idle alone")] = None

@@ -11,6 +11,7 @@ import numpy as np
 from autoscaler.model.cluster import (
     Autoscaler,
     Budget,
+    Control,
     LimitRangeRow,
     NamespaceRow,
     NodeRow,
@@ -62,6 +63,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     telemetry: Telemetry = Telemetry()
     access: tuple[KindAccess, ...] = ()
     acts: tuple[PastAct, ...] = ()
+    control: Control = Control()
     format: int = FORMAT
 
 

@@ -40,7 +40,7 @@ def policy_variables() -> dict[str, PolicyVariable]:
         if not (isinstance(section.type, type) and issubclass(section.type, Section)):
             continue
         for field in msgspec.structs.fields(section.type):
-            name = f"{PREFIX}{section.name}_{field.name}".upper()
+            name = f"{PREFIX}{section.encode_name}_{field.name}".upper()
             found[name] = PolicyVariable(name, section.encode_name, field.encode_name, field.type)
     for short, long in SHORT_NAMES.items():
         found[short] = replace(found[long], name=short)
