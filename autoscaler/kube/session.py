@@ -198,7 +198,7 @@ class KubeSession:
         """The decoded answer to a POST. Sent once (twice only if the first was refused with a 401)."""
         return await self.write("POST", path, body, decoder, content_type=content_type, timeout_s=timeout_s)
 
-    async def write(
+    async def write(  # noqa: PLR0913 - one request has this many parts
         self,
         verb: WriteVerb,
         path: str,
@@ -243,7 +243,7 @@ class KubeSession:
         ):
             yield chunks
 
-    async def _fetch(
+    async def _fetch(  # noqa: PLR0913 - one request has this many parts
         self,
         verb: str,
         path: str,
