@@ -96,8 +96,11 @@ class KubeSession:
         limits: SessionLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
         on_request: Callable[[RequestRecord], None] | None = None,
+        agent: str = "",
     ) -> None:
+        """``agent`` is added to the user agent, so that an audit log tells one replica from the other."""
         self.access = access
+        self._user_agent = f"{_USER_AGENT} ({agent})" if agent else _USER_AGENT
         self.limits = limits or SessionLimits()
         self.server_clock = ServerClock(clock)
         self.request_count = 0
@@ -119,7 +122,7 @@ class KubeSession:
             raise_for_status=False,
             read_bufsize=256 * 1024,
             headers={
-                "User-Agent": _USER_AGENT,
+                "User-Agent": self._user_agent,
                 "Accept": "application/json",
                 # Unpacking gzip costs more processor time here than the bytes cost inside a cluster.
                 "Accept-Encoding": "identity",

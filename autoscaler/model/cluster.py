@@ -1,5 +1,7 @@
 """Rows of a snapshot: pods, nodes, workloads and the limits that a cluster states."""
 
+from typing import Final
+
 import msgspec
 
 from autoscaler.model.duration import Instant
@@ -206,8 +208,21 @@ class PastAct(msgspec.Struct, frozen=True):
 class Control(msgspec.Struct, frozen=True):
     """What an operator or the ledger says about acting at all; both texts are empty where nothing is in the way.
 
-    `paused` is who paused the service and why. `ledger_fault` is why the ledger cannot be relied on.
+    `paused` is who paused the service and why. `ledger_fault` is why the ledger cannot be relied on. Before
+    `quiet_until_ms` the service has only just begun to lead.
     """
 
     paused: str = ""
     ledger_fault: str = ""
+    quiet_until_ms: Instant = -1
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What we did and whether we may go on, as far as the next plan needs it."""
+
+    acts: tuple[PastAct, ...] = ()
+    control: Control = Control()
+
+
+NOTHING_DONE: Final = Memory()
+"""The memory of a service that changes nothing."""

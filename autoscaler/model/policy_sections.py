@@ -246,6 +246,12 @@ class Guards(Section, frozen=True):
         Duration,
         Meta(description="a workload that a person put back is left alone for this long; a day to say why"),
     ] = Duration(DAY_MS)
+    quiet_period: Annotated[
+        Duration,
+        Meta(
+            description="nothing is changed for this long after a start or a change of leader; 10m is a look at the world"
+        ),
+    ] = Duration(10 * MINUTE_MS)
 
 
 class Budgets(Section, frozen=True):
@@ -301,3 +307,8 @@ class Modes(Section, frozen=True):
     right_size: Annotated[Mode | None, Meta(description="mode of right-size alone")] = None
     scale_in: Annotated[Mode | None, Meta(description="mode of scale-in alone")] = None
     idle: Annotated[Mode | None, Meta(description="mode of idle alone")] = None
+
+    @property
+    def acting(self) -> bool:
+        """Whether anything at all may be changed."""
+        return "apply" in (self.default, self.make_room, self.right_size, self.scale_in, self.idle)

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 import numpy as np
 
-from autoscaler.model.cluster import NodeRow, PastAct, PodRow, PriorityClassRow, Workload
+from autoscaler.model.cluster import NOTHING_DONE, Memory, NodeRow, PodRow, PriorityClassRow, Workload
 from autoscaler.model.evidence import ACTIVITY_SCALE, MISSING_ACTIVITY, HolderTable, Telemetry, UnownedDevice
 from autoscaler.model.shapes import PodShape
 from autoscaler.model.snapshot import KindAccess, Snapshot
@@ -38,7 +38,7 @@ def assemble(
     *,
     now_ms: int,
     access: Iterable[KindAccess] = (),
-    acts: Iterable[PastAct] = (),
+    memory: Memory = NOTHING_DONE,
     server_version: str = "",
 ) -> Snapshot:
     """The snapshot of one cycle; `now_ms` is the API server's clock."""
@@ -75,7 +75,8 @@ def assemble(
         holders=holders,
         telemetry=telemetry,
         access=tuple(sorted(access, key=lambda row: row.kind)),
-        acts=tuple(sorted(acts, key=lambda act: (act.at_ms, act.ref))),
+        acts=tuple(sorted(memory.acts, key=lambda act: (act.at_ms, act.ref))),
+        control=memory.control,
     )
 
 

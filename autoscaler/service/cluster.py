@@ -13,6 +13,7 @@ from autoscaler.kube.errors import KubeError
 from autoscaler.kube.kinds import KINDS
 from autoscaler.kube.session import KubeSession
 from autoscaler.kube.watch import Reflector, StoreWriter
+from autoscaler.model.cluster import NOTHING_DONE, Memory
 from autoscaler.observe.stores import Stores
 from autoscaler.service.clock import Clock
 from autoscaler.service.frozen import FrozenCluster, access_rows
@@ -138,8 +139,8 @@ class ClusterWatch:
         more = f" (and {len(waiting) - 1} more kinds)" if len(waiting) > 1 else ""
         return f"watch/{first.kind}: {what}{': ' if first.detail else ''}{first.detail}{more}"
 
-    def freeze(self, stores: Stores) -> FrozenCluster:
-        """The cluster at this moment; only to be asked while nothing is `blocked`."""
+    def freeze(self, stores: Stores, memory: Memory = NOTHING_DONE) -> FrozenCluster:
+        """The cluster at this moment, with what we remember; only to be asked while nothing is `blocked`."""
         now_ms = self._session.server_time_ms()
         if now_ms is None:
             raise RuntimeError("the API server's clock is not known yet")
@@ -148,6 +149,7 @@ class ClusterWatch:
             now_ms=now_ms,
             access=access_rows(self.states()),
             server_version=self.server_version,
+            memory=memory,
         )
 
     def readings(self) -> Iterator[WatchReading]:

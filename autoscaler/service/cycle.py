@@ -76,6 +76,7 @@ class Cycle(Generic[F, S]):
         every_s: float,
         debounce_s: float,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
+        noticed: Callable[[Outcome], None] = lambda _: None,
     ) -> None:
         self._sources = sources
         self._policy = policy
@@ -86,6 +87,7 @@ class Cycle(Generic[F, S]):
         self._every_s = every_s
         self._debounce_s = debounce_s
         self._quiet = quiet
+        self._noticed = noticed
         self._sequence = 0
         self._last_reasons: dict[str, str] = {}
         self.latest: Outcome | None = None
@@ -117,9 +119,15 @@ class Cycle(Generic[F, S]):
             before, outcome = self.latest, self._outcome(snapshot, plan, fingerprint, loaded)
             self.latest = outcome
             reaction_s = None if since_s is None else outcome.generated_s - since_s
+            self._noticed(outcome)
             with timed("publish"):
                 await asyncio.to_thread(self._tell, outcome, before, trigger, reaction_s)
         return outcome
+
+    def forget(self) -> None:
+        """Nothing is known any more: somebody else decides from now on."""
+        self.latest = None
+        self._last_reasons = {}
 
     async def _until_ready(self) -> None:
         while reason := self._sources.blocked():

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from autoscaler.model.cluster import NOTHING_DONE, Memory
 from autoscaler.model.policy import Policy
 from autoscaler.model.snapshot import KindAccess, Snapshot
 from autoscaler.observe.assemble import assemble
@@ -19,6 +20,7 @@ class FrozenCluster:
     now_ms: int
     access: tuple[KindAccess, ...]
     server_version: str
+    memory: Memory = NOTHING_DONE
 
 
 def access_rows(states: Iterable[KindState]) -> tuple[KindAccess, ...]:
@@ -37,4 +39,5 @@ def assemble_frozen(frozen: FrozenCluster, series: SeriesReading, _policy: Polic
         now_ms=frozen.now_ms,
         access=frozen.access,
         server_version=frozen.server_version,
+        memory=frozen.memory,
     )

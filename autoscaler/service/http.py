@@ -6,7 +6,7 @@ Answers about the plan are bounded in size, encoded in a worker thread and kept 
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -16,6 +16,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from autoscaler.model.cluster import Control
+from autoscaler.model.ledger import Entry
 from autoscaler.model.snapshot import encode_snapshot
 from autoscaler.service.cycle import Outcome
 from autoscaler.service.readiness import CheckResult, all_ready
@@ -35,6 +37,14 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerView:
+    """What was done, and whether the service may go on."""
+
+    entries: Sequence[Entry] = ()
+    control: Control = field(default_factory=Control)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Views:
     """Where the server's answers come from."""
 
@@ -43,6 +53,9 @@ class Views:
     registry: CollectorRegistry
     urls: Callable[[], dict[str, str]]
     before_scrape: Callable[[], None] = lambda: None
+    ledger: Callable[[], LedgerView] = LedgerView
+    standby_for: Callable[[], str] = str
+    """Who leads while this process stands by; empty while it leads itself or nobody is known."""
 
 
 def build_app(views: Views, *, loopback_only: bool) -> web.Application:
@@ -60,6 +73,7 @@ def build_app(views: Views, *, loopback_only: bool) -> web.Application:
             web.get("/api/v1/plan", pages.plan),
             web.get("/api/v1/workloads", pages.workloads),
             web.get("/api/v1/explain/{namespace}/{name}", pages.explain),
+            web.get("/api/v1/ledger", pages.ledger),
             web.get("/api/v1/snapshot", pages.snapshot),
         ]
     )
@@ -130,6 +144,21 @@ class _Pages:
             raise _problem(web.HTTPNotFound, "no workload of this name holds or wants accelerators")
         return await _json(lambda: {**_made(outcome), "workloads": rows[:DEFAULT_ROWS]})
 
+    async def ledger(self, request: web.Request) -> web.Response:
+        """The ledger's entries, the latest act first, perhaps of one namespace."""
+        self._refuse_standby()
+        view, limit = self._views.ledger(), _limit(request)
+        namespace = request.query.get("namespace", "")
+        entries = [entry for entry in view.entries if not namespace or entry.ref.namespace == namespace]
+        return await _json(
+            lambda: {
+                "total": len(entries),
+                "paused": view.control.paused,
+                "fault": view.control.ledger_fault,
+                "entries": sorted(entries, key=_latest_first)[:limit],
+            }
+        )
+
     async def snapshot(self, _request: web.Request) -> web.Response:
         """The plan's exact input, as ``plan -f`` reads it."""
         outcome = self._outcome()
@@ -141,12 +170,24 @@ class _Pages:
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
 
+    def _refuse_standby(self) -> None:
+        leader = self._views.standby_for()
+        if leader:
+            raise _problem(
+                web.HTTPServiceUnavailable, f"this process stands by, {leader} leads", leader=leader
+            )
+
     def _outcome(self) -> Outcome:
+        self._refuse_standby()
         outcome = self._views.latest()
         if outcome is None:
             failed = [f"{check.name}: {check.detail}" for check in self._views.checks() if not check.ok]
             raise _problem(web.HTTPServiceUnavailable, "no plan yet", waiting_for=failed)
         return outcome
+
+
+def _latest_first(entry: Entry) -> tuple[int, str]:
+    return (-max((record.intended_ms for record in entry.records), default=0), entry.uid)
 
 
 def _plan_document(outcome: Outcome, urls: dict[str, str], limit: int) -> dict[str, Any]:

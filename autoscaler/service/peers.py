@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from autoscaler.kube.config import ClusterAccess, find_access
 from autoscaler.kube.errors import AccessError
-from autoscaler.kube.kinds import KINDS
 from autoscaler.kube.session import KubeSession, RequestRecord, SessionLimits
 from autoscaler.model.policy import Policy
 from autoscaler.observe.answers import Answer
@@ -24,7 +23,10 @@ from autoscaler.service.faults import ConfigError
 from autoscaler.service.settings import Settings
 from autoscaler.service.telemetry import Metrics
 
-_RESOURCES: Final = {kind.path: kind.plural for kind in KINDS.values()}
+_PATH: Final = re.compile(
+    r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/[^/]+(?=/[^/]))?/([^/]+)(?:/[^/]+(?:/([^/]+))?)?"
+)
+"""Resource and subresource of a request's path; names of objects are never a label."""
 _FUNCTION: Final = re.compile(r"\b(\w+_over_time|timestamp|time|count)\b")
 
 
@@ -128,9 +130,19 @@ async def read_series(reader: SeriesReader, session: KubeSession, policy: Policy
 
 def _count_requests(metrics: Metrics) -> Callable[[RequestRecord], None]:
     def count(record: RequestRecord) -> None:
-        resource = _RESOURCES.get(record.path)
-        if resource is None:
-            resource = "reviews" if record.path.endswith("selfsubjectaccessreviews") else "discovery"
+        resource = resource_of(record.path)
         metrics.api_request(verb=record.verb, resource=resource, code=record.outcome)
+        if resource == "pods/eviction":
+            metrics.eviction_answered(record.outcome)
 
     return count
+
+
+def resource_of(path: str) -> str:
+    """The resource of a request, with its subresource, such as `deployments/scale`; few of them exist."""
+    if path.endswith("selfsubjectaccessreviews"):
+        return "reviews"
+    found = _PATH.fullmatch(path.partition("?")[0])
+    if found is None:
+        return "discovery"
+    return "/".join(filter(None, found.groups()))

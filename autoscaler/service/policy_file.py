@@ -112,19 +112,8 @@ def _resolve(
         raise ConfigError(f"{named}: {error}") from None
     except RecursionError:  # anchors can nest a file more deeply than its text
         raise ConfigError(f"{named}: nested too deeply") from None
-    _refuse_apply(policy, named)
     text = msgspec.json.encode(policy, enc_hook=str, order="deterministic")
     return LoadedPolicy(policy, _digest(text), origin)
-
-
-def _refuse_apply(policy: Policy, named: str) -> None:
-    """A mode that would silently do nothing is worse than one that is refused."""
-    for field in msgspec.structs.fields(policy.modes):
-        if getattr(policy.modes, field.name) == "apply":
-            raise ConfigError(
-                f"{named}: modes.{field.encode_name}: this version changes nothing, so mode apply is not available; "
-                "allowed: observe, recommend"
-            )
 
 
 def _read(path: Path) -> str:

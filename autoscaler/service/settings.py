@@ -77,6 +77,12 @@ def _listen(value: str) -> str:
     return value
 
 
+def _namespace(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value):
+        raise ValueError("expected the name of a namespace")
+    return value
+
+
 DurationText = Annotated[int, BeforeValidator(_positive)]
 
 
@@ -113,6 +119,17 @@ class Settings(BaseSettings):
     log_format: Literal["json", "console"] = "json"
     api_qps: float = Field(20.0, gt=0, le=1000, description="requests per second to the API server")
     api_burst: int = Field(40, ge=1, le=2000, description="requests to the API server at once")
+    namespace: Annotated[str, BeforeValidator(_namespace)] = Field(
+        "gpu-autoscaler", description="our own namespace: the lease, the ledger and the pause are kept there"
+    )
+    identity: str = Field("", max_length=200, description="our name as a leader; unset: the host's name")
+    leader_election: Literal["auto", "true", "false"] = Field(
+        "auto",
+        description="one leader by Lease; auto: in a cluster, and wherever a mode is apply; false: only without mode apply",
+    )
+    events: Literal["true", "false"] = Field(
+        "false", description="write Events about acts and refused acts to the workloads' namespaces"
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -22,10 +22,14 @@ BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 STEPS: Final = ("policy", "query", "freeze", "assemble", "decide", "publish")
 OUTCOMES: Final = ("ok", "empty", "nan", "stale", "timeout", "error", "partial")
 _ACTIONS: Final = (
+    ("make-room", Reason.MADE_ROOM),
     ("right-size", Reason.RIGHT_SIZED),
     ("scale-in", Reason.SCALED_IN),
     ("idle", Reason.RELEASED),
 )
+RESULTS: Final = ("done", "refused", "conflict", "gone", "unknown")
+ENDS: Final = ("verified", "failed", "dropped", "superseded", "gone", "reverted", "undone", "reversed")
+"""How an act ended, long after it was sent."""
 _MODES: Final = ("observe", "recommend", "apply")
 
 
@@ -91,6 +95,7 @@ class Metrics:
         self._task_deaths = Counter(
             P + "task_exceptions", "Background tasks that died.", ("task",), registry=r
         )
+        self._build_acting(r)
         gauges = (
             ("requested", "Held by workloads"),
             ("idle", "Held and proven idle"),
@@ -101,6 +106,29 @@ class Metrics:
             for name, text in gauges
         }
 
+    def _build_acting(self, r: CollectorRegistry) -> None:
+        self._leader = Gauge(P + "leader", "Whether this process leads.", registry=r)
+        self._paused = Gauge(P + "paused", "Whether an operator paused the service.", registry=r)
+        self._acts = Counter(
+            P + "actions", "Acts by how the attempt ended.", ("action", "result", "reason"), registry=r
+        )
+        self._act_time = Histogram(
+            P + "action_duration_seconds", "Time of one attempt.", ("action",), buckets=BUCKETS, registry=r
+        )
+        self._act_ends = Counter(
+            P + "action_ends", "Acts by what became of them.", ("action", "end"), registry=r
+        )
+        self._evictions = Counter(
+            P + "eviction_requests", "Answers of the Eviction API.", ("code",), registry=r
+        )
+        self._open_acts = Gauge(P + "open_actions", "Acts that are not verified yet.", registry=r)
+        self._contested = Gauge(
+            P + "contested_workloads", "Workloads whose changes others put back too often.", registry=r
+        )
+        self._events_dropped = Counter(
+            P + "events_dropped", "Events that were not written.", ("cause",), registry=r
+        )
+
     def _precreate(self) -> None:
         self._build_info.labels(__version__, platform.python_version()).set(1)
         for check in CHECK_NAMES:
@@ -110,6 +138,11 @@ class Metrics:
         for action, reason in _ACTIONS:
             for mode in _MODES:
                 self._decisions.labels(action, reason.value, mode)
+            for result in RESULTS:
+                self._acts.labels(action, result, reason.value)
+            for end in ENDS:
+                self._act_ends.labels(action, end)
+            self._act_time.labels(action)
         for step in STEPS:
             self._step_time.labels(step)
         for trigger in ("timer", "event"):
@@ -152,6 +185,37 @@ class Metrics:
     def api_request(self, *, verb: str, resource: str, code: str) -> None:
         """A request to the API server ended."""
         self._requests.labels(verb, resource, code).inc()
+
+    def leads(self, *, leads: bool) -> None:
+        """This process leads, or no longer does; figures of the fleet are the leader's alone."""
+        self._leader.set(leads)
+        if not leads:
+            for gauge in self._boards.values():
+                gauge.clear()
+            self._resources.clear()
+
+    def memory(self, *, paused: bool, open_acts: int, contested: int) -> None:
+        """What the ledger says now."""
+        self._paused.set(paused)
+        self._open_acts.set(open_acts)
+        self._contested.set(contested)
+
+    def act_attempted(self, action: str, *, result: str, reason: str, seconds: float) -> None:
+        """An act was tried."""
+        self._acts.labels(action, result, reason).inc()
+        self._act_time.labels(action).observe(seconds)
+
+    def act_ended(self, action: str, end: str) -> None:
+        """It is known what became of an act."""
+        self._act_ends.labels(action, end).inc()
+
+    def eviction_answered(self, code: str) -> None:
+        """The Eviction API answered, or did not."""
+        self._evictions.labels(code).inc()
+
+    def event_dropped(self, cause: str) -> None:
+        """An Event was not written."""
+        self._events_dropped.labels(cause).inc()
 
     def loop_lag(self, seconds: float) -> None:
         """The event loop was so late."""

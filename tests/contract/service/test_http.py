@@ -11,10 +11,14 @@ from build import Spec, boards, cluster
 from prometheus_client import CollectorRegistry, Gauge
 
 from autoscaler.decide import plan
+from autoscaler.model.cluster import Control, WorkloadRef
+from autoscaler.model.ledger import Entry, Record
+from autoscaler.model.plan import Action
 from autoscaler.model.policy import Policy
+from autoscaler.model.reasons import Reason
 from autoscaler.model.snapshot import decode_snapshot
 from autoscaler.service.cycle import Outcome
-from autoscaler.service.http import HEADERS, Views, build_app
+from autoscaler.service.http import HEADERS, LedgerView, Views, build_app
 from autoscaler.service.policy_file import default_policy
 from autoscaler.service.readiness import CheckResult
 
@@ -37,6 +41,8 @@ class World:
     latest: Outcome | None = OUTCOME
     checks: list[CheckResult] = field(default_factory=list)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    ledger: LedgerView = field(default_factory=LedgerView)
+    leader: str = ""
 
 
 @pytest.fixture
@@ -51,6 +57,8 @@ async def client(world: World) -> AsyncIterator[TestClient[Any, Any]]:
         checks=lambda: world.checks,
         registry=world.registry,
         urls=lambda: {"prometheus": "http://prom"},
+        ledger=lambda: world.ledger,
+        standby_for=lambda: world.leader,
     )
     async with TestClient(TestServer(build_app(views, loopback_only=True))) as opened:
         yield opened
@@ -191,3 +199,53 @@ async def test_a_rebound_name_is_refused_on_the_loopback(
         answer = await session.get(client.make_url("/api/v1/plan"), headers={"Host": host})
 
         assert answer.status == status
+
+
+def entry(name: str, *, at_ms: int, namespace: str = "team") -> Entry:
+    ref = WorkloadRef("apps", "Deployment", namespace, name)
+    action = Action(
+        id=name,
+        method="right-size",
+        reason=Reason.RIGHT_SIZED,
+        lever="template",
+        target=ref,
+        uid=f"uid-{name}",
+        resource_version="1",
+        resource="nvidia.com/gpu",
+        container="main",
+        before=2,
+        after=1,
+        saved_milli_boards=1000,
+        because="",
+    )
+    record = Record(
+        id=name, action=action, state="verified", actor="service", intended_ms=at_ms, settle_ms=at_ms
+    )
+    return Entry(ref=ref, uid=f"uid-{name}", records=(record,))
+
+
+async def test_the_ledger_shows_the_latest_act_first(world: World, client: TestClient[Any, Any]) -> None:
+    world.ledger = LedgerView(
+        entries=[entry("older", at_ms=1), entry("newer", at_ms=2), entry("else", at_ms=3, namespace="b")],
+        control=Control(paused="paused by ops"),
+    )
+
+    everything = await (await client.get("/api/v1/ledger")).json()
+    of_team = await (await client.get("/api/v1/ledger?namespace=team&limit=1")).json()
+
+    assert [one["ref"]["name"] for one in everything["entries"]] == ["else", "newer", "older"]
+    assert (everything["total"], everything["paused"], everything["fault"]) == (3, "paused by ops", "")
+    assert [one["ref"]["name"] for one in of_team["entries"]] == ["newer"]
+    assert of_team["total"] == 2
+
+
+@pytest.mark.parametrize("path", ["plan", "workloads", "explain/team/web", "snapshot", "ledger"])
+async def test_a_standby_names_the_leader_instead_of_answering(
+    path: str, world: World, client: TestClient[Any, Any]
+) -> None:
+    world.leader = "pod-b"
+
+    answer = await client.get(f"/api/v1/{path}")
+
+    assert answer.status == 503
+    assert await answer.json() == {"error": "this process stands by, pod-b leads", "leader": "pod-b"}
