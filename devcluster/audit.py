@@ -44,6 +44,24 @@ def read_events(path: Path) -> list[AuditEvent]:
     return [msgspec.json.decode(line) for line in whole.splitlines() if line]
 
 
+class Reader:
+    """Reads a growing audit log, each event once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new_events(self) -> list[AuditEvent]:
+        """The events since the last call."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            whole, newline, _ = file.read().rpartition(b"\n")
+        self._offset += len(whole) + len(newline)
+        return [msgspec.json.decode(line) for line in whole.splitlines() if line]
+
+
 def service_account_user(namespace: str, name: str) -> str:
     """The user name under which a ServiceAccount appears."""
     return f"system:serviceaccount:{namespace}:{name}"

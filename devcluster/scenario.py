@@ -4,7 +4,8 @@ A scenario is a YAML file that people write, so an unknown key or a wrong value 
 the file and with what is allowed there.  What is loaded is complete: files that a scenario names are read here.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -49,6 +50,13 @@ class NodePool(StrictSection):
         return [f"{self.name}-{number}" for number in range(self.count)]
 
 
+class StageSection(StrictSection):
+    """What changes at one moment of a scenario's story: objects that are applied, loads that replace earlier ones."""
+
+    objects: list[dict[str, Any]] = Field(default_factory=list)
+    loads: list[LoadSection] = Field(default_factory=list)
+
+
 class ScenarioFile(StrictSection):
     """The file as people write it."""
 
@@ -60,27 +68,41 @@ class ScenarioFile(StrictSection):
     nodes: list[NodePool] = Field(min_length=1)
     objects: list[dict[str, Any]] | str = Field(default_factory=list)
     loads: list[LoadSection] = Field(default_factory=list)
+    stages: dict[str, StageSection] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _loads_are_of_different_workloads(self) -> "ScenarioFile":
-        seen: set[str] = set()
-        for load in self.loads:
-            label = load.workload.label()
-            if label in seen:
-                raise ValueError(f"loads: {label} has two loads")
-            seen.add(label)
+        named = {"loads": self.loads} | {
+            f"stages.{name}.loads": one.loads for name, one in self.stages.items()
+        }
+        for place, loads in named.items():
+            seen: set[str] = set()
+            for load in loads:
+                label = load.workload.label()
+                if label in seen:
+                    raise ValueError(f"{place}: {label} has two loads")
+                seen.add(label)
         return self
 
 
 @dataclass(frozen=True)
+class Stage:
+    """A later moment of a scenario: what is applied then, and how busy workloads are from then on."""
+
+    objects: tuple[dict[str, Any], ...]
+    loads: tuple[WorkloadLoad, ...]
+
+
+@dataclass(frozen=True)
 class Scenario:
-    """A scenario with everything read and resolved."""
+    """A scenario with everything read and resolved; `stages` are its later moments by name, played by whoever asks."""
 
     name: str
     nodes: tuple[NodePool, ...]
     objects: tuple[dict[str, Any], ...]
     loads: tuple[WorkloadLoad, ...]
     time_scale: float = 1.0
+    stages: Mapping[str, Stage] = field(default_factory=dict)
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -107,19 +129,28 @@ def parse_scenario(content: dict[str, Any], *, origin: Path) -> Scenario:
             objects=tuple(_objects(file.objects, origin.parent)),
             loads=tuple(load.resolve(origin.parent) for load in file.loads),
             time_scale=file.time_scale,
+            stages={
+                name: Stage(
+                    tuple(_objects(stage.objects, origin.parent, f"stages.{name}.objects")),
+                    tuple(load.resolve(origin.parent) for load in stage.loads),
+                )
+                for name, stage in file.stages.items()
+            },
         )
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ScenarioError(f"{origin}: {error}") from error
 
 
-def _objects(objects: list[dict[str, Any]] | str, folder: Path) -> list[dict[str, Any]]:
+def _objects(
+    objects: list[dict[str, Any]] | str, folder: Path, place: str = "objects"
+) -> list[dict[str, Any]]:
     if isinstance(objects, str):
         with (folder / objects).open() as file:
             objects = [one for one in yaml.safe_load_all(file) if one is not None]
     for number, one in enumerate(objects):
         missing = [key for key in ("apiVersion", "kind", "metadata") if key not in one]
         if missing:
-            raise ValueError(f"objects[{number}]: no {', '.join(missing)}")
+            raise ValueError(f"{place}[{number}]: no {', '.join(missing)}")
     return objects
 
 

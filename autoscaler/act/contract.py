@@ -46,6 +46,7 @@ class Api(Protocol):
         decoder: msgspec.json.Decoder[Any],
         *,
         retry: bool = True,
+        timeout_s: float | None = None,
     ) -> Any:
         """The decoded answer to a GET."""
 
@@ -77,6 +78,7 @@ class Site(StrEnum):
     CLEAR_DELETION_COST = "clear-deletion-cost"
     CHANGE = "change"
     EVICT = "evict"
+    EVICT_STUCK = "evict-stuck"
     DISOWN = "disown"
 
 

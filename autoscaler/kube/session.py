@@ -149,11 +149,13 @@ class KubeSession:
         *,
         accept: str | None = None,
         retry: bool = True,
+        timeout_s: float | None = None,
     ) -> Any:
         """The decoded answer to a GET. Overload, 5xx and network faults are retried a few times unless ``retry`` is off."""
         headers = {"Accept": accept} if accept else {}
         if not retry:
-            return decode_body(await self._fetch("GET", path, params=params, headers=headers), decoder)
+            answer = await self._fetch("GET", path, params=params, headers=headers, timeout_s=timeout_s)
+            return decode_body(answer, decoder)
         async for attempt in stamina.retry_context(
             on=self._retry_wait,
             attempts=self.limits.attempts,
@@ -163,7 +165,8 @@ class KubeSession:
             wait_jitter=self.limits.retry_first_s,
         ):
             with attempt:
-                return decode_body(await self._fetch("GET", path, params=params, headers=headers), decoder)
+                answer = await self._fetch("GET", path, params=params, headers=headers, timeout_s=timeout_s)
+                return decode_body(answer, decoder)
         raise AssertionError("unreachable: the last attempt raises")
 
     async def list_page(

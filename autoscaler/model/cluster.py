@@ -1,10 +1,10 @@
 """Rows of a snapshot: pods, nodes, workloads and the limits that a cluster states."""
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from autoscaler.model.duration import Instant
+from autoscaler.model.duration import Instant, Span
 from autoscaler.model.resources import Int64, Vector
 from autoscaler.model.selectors import LabelSelector
 from autoscaler.model.shapes import Taint
@@ -88,11 +88,20 @@ class Rollout(msgspec.Struct, frozen=True, gc=False):
     progress_deadline_s: int = 600
 
 
+class Run(msgspec.Struct, frozen=True, order=True, gc=False):
+    """One Job that a CronJob made; `took_ms` is -1 until it ended."""
+
+    created_ms: Instant
+    state: Literal["running", "succeeded", "failed"]
+    took_ms: Span = -1
+
+
 class Workload(msgspec.Struct, frozen=True, gc=False):
     """The topmost owner of pods that hold or want accelerators.
 
     `template` indexes `Snapshot.shapes`, -1 where the template is unknown. `replicas` is the stated count.
-    `annotations` holds only marks that guards read, `labels` all labels.
+    `annotations` holds only marks that guards read, `labels` all labels. `runs` are the Jobs of a CronJob that still
+    exist, oldest first; `failed_pods` are a Job's.
     """
 
     ref: WorkloadRef
@@ -111,6 +120,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     completed_runs: int = 0
     backoff_limit: int = 6
     failed_pods: int = 0
+    runs: tuple[Run, ...] = ()
 
 
 class NamespaceRow(msgspec.Struct, frozen=True):

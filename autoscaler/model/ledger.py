@@ -16,7 +16,7 @@ VERSION: Final = 1
 RECORDS_KEPT: Final = 20
 """Per entry; open records are never dropped."""
 
-State = Literal["intended", "acted", "verified", "failed", "dropped", "superseded", "gone"]
+State = Literal["intended", "acted", "verified", "failed", "undone", "dropped", "superseded", "gone"]
 Actor = Literal["service", "apply", "revert", "undo"]
 OPEN: Final[frozenset[State]] = frozenset({"intended", "acted"})
 
@@ -25,8 +25,8 @@ class Record(msgspec.Struct, frozen=True):
     """One act.
 
     States: `intended` written down, perhaps sent; `acted` accepted by the server; `verified` healthy through its
-    probation; `failed` verification failed (a record of actor `revert` follows); `dropped` never sent, or refused by
-    the server; `superseded` somebody else set another value; `gone` the target no longer exists.
+    probation; `failed` verification failed (a record of actor `revert` follows); `undone` put back by a person before it
+    was verified; `dropped` never sent, or refused by the server; `superseded` somebody else set another value; `gone` the target no longer exists.
     Until `settle_ms` a request of it may still be under way. `ready_ms` is when its pods were ready. `term` is the
     leader's, 0 for a person's. `undoes` is the id of the record that this one puts back, where it is one.
     """

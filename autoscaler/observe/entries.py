@@ -4,12 +4,12 @@ A row's `template` and counts of runs are filled in by the assembly; everything 
 """
 
 import sys
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from autoscaler.kube import wire
-from autoscaler.model.cluster import FieldOwner, Rollout, Workload, WorkloadRef
+from autoscaler.model.cluster import FieldOwner, Rollout, Run, Workload, WorkloadRef
 from autoscaler.model.shapes import PodShape
 from autoscaler.observe.marks import kept_marks, time_ms
 from autoscaler.observe.shapes import ShapeTable
@@ -39,7 +39,7 @@ class OwnerLink(msgspec.Struct, frozen=True, gc=False):
 class WorkloadEntry(msgspec.Struct, frozen=True, gc=False):
     """A Deployment, StatefulSet, Job or CronJob. `shape` is None where the template asks for no accelerator.
 
-    `succeeded` and `finished` are of Jobs.
+    `succeeded`, `finished` and `took_ms` (-1 until it ended) are of Jobs.
     """
 
     row: Workload
@@ -47,6 +47,13 @@ class WorkloadEntry(msgspec.Struct, frozen=True, gc=False):
     owner: OwnerRef | None
     succeeded: bool = False
     finished: bool = False
+    took_ms: int = -1
+
+    @property
+    def run(self) -> Run:
+        """A Job as one run of the CronJob that made it."""
+        state: Literal["running", "succeeded", "failed"] = "failed" if self.finished else "running"
+        return Run(self.row.created_ms, "succeeded" if self.succeeded else state, self.took_ms)
 
 
 def controller_of(meta: wire.ObjectMeta) -> OwnerRef | None:
@@ -137,13 +144,16 @@ class WorkloadReader:
             rollout=rollout,
             suspended=spec.suspend,
             backoff_limit=_count(spec.backoff_limit, 6),
+            failed_pods=status.failed,
         )
+        began_ms, ended_ms = time_ms(status.start_time), time_ms(status.completion_time)
         return WorkloadEntry(
             row,
             self._shape(spec.template),
             controller_of(item.metadata),
             succeeded="Complete" in ends,
             finished=bool(ends),
+            took_ms=max(0, ended_ms - began_ms) if min(began_ms, ended_ms) >= 0 else -1,
         )
 
     def cron_job(self, item: wire.CronJob) -> WorkloadEntry:

@@ -3,12 +3,12 @@
 An owner that is not known is a row of its own with an unknown template: it is named, not guessed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 import msgspec
 
-from autoscaler.model.cluster import Rollout, Workload, WorkloadRef
+from autoscaler.model.cluster import Rollout, Run, Workload, WorkloadRef
 from autoscaler.model.shapes import PodShape
 from autoscaler.observe.entries import OwnerLink, OwnerRef, WorkloadEntry
 from autoscaler.observe.pods import PodEntry
@@ -35,7 +35,7 @@ class OwnerWalk:
         self._view = view
         self._tops: dict[OwnerRef, dict[str, Key]] = {}
         self._found: dict[Key, OwnedRow] = {}
-        self._runs = _successful_runs(view.workloads.get("Job", {}))
+        self._runs = _runs_of(view.workloads.get("Job", {}))
 
     @property
     def rows(self) -> Mapping[Key, OwnedRow]:
@@ -84,7 +84,9 @@ class OwnerWalk:
         key = (row.ref, row.uid)
         if key not in self._found:
             if row.ref.kind == "CronJob":
-                row = msgspec.structs.replace(row, completed_runs=self._runs.get(row.uid, 0))
+                runs = self._runs.get(row.uid, ())
+                completed = sum(run.state == "succeeded" for run in runs)
+                row = msgspec.structs.replace(row, completed_runs=completed, runs=runs)
             self._found[key] = OwnedRow(row, entry.shape)
         return key
 
@@ -116,14 +118,10 @@ class OwnerWalk:
         return key
 
 
-def _successful_runs(jobs: Mapping[str, WorkloadEntry]) -> dict[str, int]:
-    """Successful Jobs that still exist, by the uid of their CronJob."""
-    runs: dict[str, int] = {}
-    for entry in _successes(jobs.values()):
+def _runs_of(jobs: Mapping[str, WorkloadEntry]) -> dict[str, tuple[Run, ...]]:
+    """Jobs that still exist, oldest first, by the uid of their CronJob."""
+    runs: dict[str, list[Run]] = {}
+    for entry in jobs.values():
         if entry.owner is not None and entry.owner.kind == "CronJob":
-            runs[entry.owner.uid] = runs.get(entry.owner.uid, 0) + 1
-    return runs
-
-
-def _successes(entries: Iterable[WorkloadEntry]) -> Iterable[WorkloadEntry]:
-    return (entry for entry in entries if entry.succeeded)
+            runs.setdefault(entry.owner.uid, []).append(entry.run)
+    return {uid: tuple(sorted(found)) for uid, found in runs.items()}

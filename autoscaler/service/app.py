@@ -15,19 +15,16 @@ from typing import Final
 from aiohttp import web
 
 from autoscaler import __version__
-from autoscaler.decide import plan
 from autoscaler.model.policy import Policy, policy_to_dict
 from autoscaler.observe.reader import SeriesReader
-from autoscaler.observe.series import SeriesReading
-from autoscaler.observe.stores import Stores
 from autoscaler.service import exit_codes
 from autoscaler.service.clock import Clock, SystemClock
 from autoscaler.service.cluster import ClusterWatch
-from autoscaler.service.cycle import Cycle, Outcome, Sources
+from autoscaler.service.cycle import Outcome
 from autoscaler.service.faults import ServiceError
-from autoscaler.service.frozen import FrozenCluster, assemble_frozen
 from autoscaler.service.garbage import GarbagePolicy
 from autoscaler.service.http import Views, build_app
+from autoscaler.service.led import Led
 from autoscaler.service.logs import Log, get_log
 from autoscaler.service.loop_lag import measure_loop_lag
 from autoscaler.service.peers import (
@@ -35,7 +32,6 @@ from autoscaler.service.peers import (
     exporter_profiles,
     kube_session,
     prometheus_client,
-    read_series,
     require_live,
 )
 from autoscaler.service.policy_file import PolicySource
@@ -46,20 +42,20 @@ from autoscaler.service.readiness import (
     all_ready,
     cycle_check,
     kind_checks,
+    ledger_check,
     metrics_checks,
     policy_check,
     server_check,
+    standby_check,
 )
 from autoscaler.service.settings import Settings
 from autoscaler.service.tasks import TaskDiedError, guarded
 from autoscaler.service.telemetry import Metrics
-from autoscaler.service.triggers import Alarm, sensors
 from autoscaler.service.watch_metrics import WatchCollector
+from autoscaler.service.wiring import Machine, wire
 
 READINESS_EVERY_S: Final = 1.0
 Address = tuple[str, int]
-LiveCycle = Cycle[FrozenCluster, SeriesReading]
-"""The cycle over the real stores and the real metrics store."""
 
 
 async def run_service(
@@ -88,7 +84,7 @@ class Service:
     """One running process; built by `opened`."""
 
     cluster: ClusterWatch
-    cycle: LiveCycle
+    led: Led
     policy: PolicySource
     clock: Clock
     metrics: Metrics
@@ -113,70 +109,55 @@ class Service:
             kube_session(settings, access, metrics) as session,
             await prometheus_client(settings, metrics) as client,
         ):
-            resources = policy.loaded.policy.resources
-            stores, alarm = Stores(resources), Alarm(clock)
-            cluster = ClusterWatch(
+            parts = wire(
+                settings,
                 session,
-                writers=stores.writers,
-                sensors=sensors(alarm, (*resources.boards, *resources.slices)),
-                clock=clock,
-                metrics=metrics,
-                log=log,
-            )
-            reader = SeriesReader(client, profiles)
-
-            async def query(in_force: Policy) -> SeriesReading:
-                return await read_series(reader, session, in_force)
-
-            every_s = settings.cycle / 1000
-            cycle: LiveCycle = Cycle(
-                sources=Sources(
-                    blocked=cluster.blocked,
-                    query=query,
-                    freeze=lambda: cluster.freeze(stores),
-                    assemble=assemble_frozen,
-                    decide=plan,
+                SeriesReader(client, profiles),
+                policy,
+                Machine(
+                    clock=clock, metrics=metrics, log=log, in_cluster=in_cluster, quiet=garbage.around_cycle
                 ),
-                policy=policy,
-                alarm=alarm,
-                clock=clock,
-                metrics=metrics,
-                log=log,
-                every_s=every_s,
-                debounce_s=settings.debounce / 1000,
-                quiet=garbage.around_cycle,
             )
             with garbage.in_force():
                 yield cls(
-                    cluster=cluster,
-                    cycle=cycle,
+                    cluster=parts.cluster,
+                    led=parts.led,
                     policy=policy,
                     clock=clock,
                     metrics=metrics,
                     log=log,
                     listen=settings.listen_address(in_cluster=in_cluster),
-                    every_s=every_s,
+                    every_s=settings.cycle / 1000,
                     urls={"prometheus": settings.effective()["prometheus_url"], "api_server": access.server},
                 )
 
     @property
     def latest(self) -> Outcome | None:
         """The newest outcome."""
-        return self.cycle.latest
+        return self.led.cycle.latest
 
     def checks(self) -> list[CheckResult]:
         """All readiness checks, as of now."""
-        latest = self.cycle.latest
         in_force = self.policy.loaded
-        age_s = -1.0 if latest is None else self.clock.monotonic_s() - latest.generated_s
         return [
             server_check(self.cluster.fault, known=self.cluster.known),
             *kind_checks(self.cluster.states()),
-            *metrics_checks(
-                latest.snapshot if latest else None, max_skew_ms=in_force.policy.evidence.max_skew
-            ),
             policy_check(self.policy.fault, in_force.digest),
-            cycle_check(CycleState(age_s=age_s, every_s=self.every_s, waiting_for=self.cycle.waiting_for)),
+            *self.led.check(),
+            *self._deciding_checks(in_force.policy),
+        ]
+
+    def _deciding_checks(self, policy: Policy) -> list[CheckResult]:
+        """What only whoever decides can say."""
+        leader, latest, cycle = self.led.standby_for(), self.latest, self.led.cycle
+        if leader:
+            return [standby_check(leader)]
+        age_s = -1.0 if latest is None else self.clock.monotonic_s() - latest.generated_s
+        acting = [ledger_check(self.led.hands.control)] if policy.modes.acting else []
+        return [
+            *metrics_checks(latest.snapshot if latest else None, max_skew_ms=policy.evidence.max_skew),
+            *acting,
+            cycle_check(CycleState(age_s=age_s, every_s=self.every_s, waiting_for=cycle.waiting_for)),
         ]
 
     async def serve(self, stop: asyncio.Event, on_listening: Callable[[Address], None]) -> int:
@@ -190,7 +171,6 @@ class Service:
     async def _supervise(self, stop: asyncio.Event) -> int:
         work = {
             "cluster": self.cluster.run(),
-            "cycle": self.cycle.run(),
             "loop-lag": measure_loop_lag(self.clock, self.metrics),
             "readiness": self._tell_readiness(),
         }
@@ -201,8 +181,14 @@ class Service:
                     group.create_task(guarded(name, job, log=self.log, metrics=self.metrics), name=name)
                     for name, job in work.items()
                 ]
+                # It ends its act in flight and gives the lease back, while the watches still run.
+                decide = guarded(
+                    "deciding", self.led.run(stop), log=self.log, metrics=self.metrics, may_end=stop.is_set
+                )
+                deciding = group.create_task(decide, name="deciding")
                 await stop.wait()
                 self.log.info("stopping")
+                await asyncio.wait({deciding})
                 for task in tasks:
                     task.cancel()
         except* TaskDiedError as errors:
@@ -213,11 +199,13 @@ class Service:
     async def _http_server(self, on_listening: Callable[[Address], None]) -> AsyncIterator[None]:
         host, port = self.listen
         views = Views(
-            latest=lambda: self.cycle.latest,
+            latest=lambda: self.latest,
             checks=self.checks,
             registry=self.metrics.registry,
             urls=lambda: self.urls,
             before_scrape=lambda: self.metrics.checks(self.checks()),
+            ledger=self.led.ledger,
+            standby_for=self.led.standby_for,
         )
         loopback = host in {"127.0.0.1", "::1", "localhost"}
         runner = web.AppRunner(

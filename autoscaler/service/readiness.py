@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from autoscaler.model.cluster import Control
 from autoscaler.model.duration import format_duration
 from autoscaler.model.evidence import Telemetry
 from autoscaler.model.snapshot import Snapshot
@@ -18,7 +19,9 @@ LOST_AFTER_S: Final = 120.0
 """A kind that could not be read for so long is too old to decide on: two default cycles."""
 
 Access = Literal["available", "absent", "forbidden", "unknown"]
-CHECK_NAMES: Final = ("api-server", "watch", "access", "prometheus", "series", "clock", "policy", "cycle")
+CHECK_NAMES: Final = (
+    *("api-server", "watch", "access", "prometheus", "series", "clock", "policy", "cycle", "lease", "ledger"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +178,28 @@ def cycle_check(state: CycleState) -> CheckResult:
     if state.waiting_for:
         return _check("cycle", ok=False, required=True, detail=f"{detail}; {state.waiting_for}")
     return _check("cycle", ok=state.age_s <= 3 * state.every_s + 60, required=True, detail=detail)
+
+
+def standby_check(leader: str) -> CheckResult:
+    """A standby makes no plans and is ready all the same: it can take over at any moment."""
+    return _check("cycle", ok=True, required=True, detail=f"stands by for {leader}")
+
+
+def lease_check(*, leads: bool, leader: str, fault: str) -> CheckResult:
+    """Whether somebody leads, and whether the lease can be read and written."""
+    if fault:
+        return _check("lease", ok=False, required=True, detail=fault)
+    if leads:
+        return _check("lease", ok=True, required=True, detail="leads")
+    return _check(
+        "lease", ok=bool(leader), required=True, detail=f"{leader} leads" if leader else "nobody leads yet"
+    )
+
+
+def ledger_check(control: Control) -> CheckResult:
+    """Whether acting may go on; a pause is no fault, and is named."""
+    detail = control.ledger_fault or control.paused or "can be relied on"
+    return _check("ledger", ok=not control.ledger_fault, detail=detail)
 
 
 def server_check(fault: str, *, known: bool) -> CheckResult:

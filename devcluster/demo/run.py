@@ -1,66 +1,64 @@
-"""Runs a scenario with the service beside it: live until Ctrl-C, or once with the expected plan asserted."""
+"""Runs a scenario with the service beside it: live until Ctrl-C, or one day with everything asserted.
+
+The first Ctrl-C ends the story and puts everything back, the second stops at once.
+"""
 
 import asyncio
+import contextlib
 import os
 import signal
-import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import msgspec
-from rich.console import Console
-from rich.live import Live
 
-from autoscaler.model.plan import Plan
-from devcluster.audit import describe
+from devcluster.audit import Reader
 from devcluster.cluster import Cluster, running_cluster
-from devcluster.demo.expectation import Expected, differences, load_expectation
-from devcluster.demo.screen import Facts, frame
-from devcluster.demo.service import ACCOUNT, NAMESPACE, DemoService, start_service
+from devcluster.demo.cast import cast_of
+from devcluster.demo.display import Display, say
+from devcluster.demo.expectation import load_expectation
+from devcluster.demo.owners import Operator, Owners
+from devcluster.demo.phases import Claims
+from devcluster.demo.player import Player
+from devcluster.demo.service import POLICY, start_service
+from devcluster.demo.show import Show, keep_watching, new_witness
+from devcluster.demo.story import Story
 from devcluster.errors import DevclusterError
-from devcluster.processes import fail_if_dead
-from devcluster.scenario import load_scenario
+from devcluster.scenario import Scenario, load_scenario
 
-_LOOK_INTERVAL_S = 0.5
-_PLAN_DEADLINE_S = 150.0
 _STOP_GRACE_S = 10.0
 
 
-@dataclass
-class Show:
-    """A running demonstration: the cluster, the service and what was last seen of its plan."""
+class Interrupts:
+    """What a Ctrl-C ends: the guarded part if there is one, else everything."""
 
-    cluster: Cluster
-    service: DemoService
-    session: aiohttp.ClientSession
-    started_s: float
-    plan: Plan | None = None
-    readiness: str = field(default="")
+    def __init__(self, everything: asyncio.Task[Any]) -> None:
+        self._everything = everything
+        self._guarded: asyncio.Task[None] | None = None
 
-    async def look(self) -> None:
-        """Fetches the newest plan; a component that died ends the show with its log's tail."""
-        fail_if_dead([*self.cluster.components(), self.service.component])
-        document = await self.service.plan(self.session)
-        if document is None:
-            self.readiness = await self.service.readiness(self.session)
-        else:
-            self.plan = document.plan
+    def __call__(self) -> None:
+        """A Ctrl-C."""
+        guarded, self._guarded = self._guarded, None
+        (guarded or self._everything).cancel()
 
-    def facts(self) -> Facts:
-        """What the header states."""
-        return Facts(
-            api_server_url=self.cluster.server_url,
-            prometheus_url=self.cluster.prometheus_url,
-            service_url=self.service.url,
-            elapsed_s=time.monotonic() - self.started_s,
-        )
-
-    def writes(self) -> list[str]:
-        """What the service's identity wrote, by the API server's audit log."""
-        return [describe(event) for event in self.cluster.writes_by_service_account(NAMESPACE, ACCOUNT)]
+    async def guard(self, part: Coroutine[Any, Any, None]) -> bool:
+        """Whether the part came to its own end; False after the Ctrl-C that ended it."""
+        task = self._guarded = asyncio.create_task(part, name="story")
+        try:
+            await asyncio.wait([task])
+        finally:
+            interrupted, self._guarded = self._guarded is None, None
+            task.cancel()
+        if interrupted:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            return False
+        await task
+        return True
 
 
 async def demonstrate(scenario_path: Path, *, once: bool) -> int:
@@ -69,78 +67,69 @@ async def demonstrate(scenario_path: Path, *, once: bool) -> int:
         del os.environ[name]  # settings of another cluster have no business here
     started_s = time.monotonic()
     me = asyncio.current_task()
-    if me is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    if me is None:
+        raise RuntimeError("a demonstration runs in a task")
+    interrupts = Interrupts(me)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupts)
     scenario = load_scenario(scenario_path)
-    expected = load_expectation(scenario_path.with_suffix(".expected.yaml"))
-    _say(
-        "starting etcd, kube-apiserver, scheduler, controller-manager, KWOK, Prometheus and the GPU exporter"
-    )
-    async with (
-        running_cluster() as cluster,
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session,
-    ):
+    claims = Claims(cast_of(scenario), load_expectation(scenario_path.with_suffix(".expected.yaml")))
+    say("starting etcd, kube-apiserver, scheduler, controller-manager, KWOK, Prometheus and the GPU exporter")
+    async with running_cluster() as cluster, _prepared(cluster, scenario, claims) as (show, operator):
+        story = Story(in_no_hurry=not once)
+        display = Display(show, story, started_s, is_live=not once)
+        player = Player(show, Owners(cluster, scenario, claims.cast), operator, story, display.draw)
+        with display:
+            ended = await interrupts.guard(player.play(again=not once))
+        if not ended:
+            say("putting everything back; Ctrl-C again stops at once")
+        await player.put_back()
+        display.print_last()
+        return _conclude(player, seconds=time.monotonic() - started_s)
+
+
+@asynccontextmanager
+async def _prepared(
+    cluster: Cluster, scenario: Scenario, claims: Claims
+) -> AsyncIterator[tuple[Show, Operator]]:
+    """The scenario is set up and watched, and the service runs beside it."""
+    witness = new_witness(claims.cast)
+    operator = Operator(POLICY, cluster.run_dir / "policy.yaml")
+    operator.allow("recommend")
+    watching = asyncio.create_task(keep_watching(cluster, witness), name="witness")
+    try:
         await cluster.play(scenario)
-        service = await start_service(cluster)
-        show = Show(cluster, service, session, started_s)
+        service = await start_service(cluster, operator.policy_file)
         try:
-            return await (_once(show, expected) if once else _live(show))
+            async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session:
+                audit = Reader(cluster.audit_log)
+                yield Show(cluster, service, session, claims, witness, watching, audit), operator
+        except BaseException:
+            service.component.kill()  # whoever cuts this short does not want to wait for it
+            raise
         finally:
             await service.component.stop(_STOP_GRACE_S)
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
 
 
-def _say(text: str) -> None:
-    print(f"demo: {text}", file=sys.stderr, flush=True)
-
-
-async def _live(show: Show) -> int:
-    console = Console()
-    if not console.is_terminal:
-        return await _print_changes(show, console)
-    with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
-        while True:
-            await show.look()
-            live.update(frame(show.plan, show.facts(), show.readiness), refresh=True)
-            await asyncio.sleep(_LOOK_INTERVAL_S)
-
-
-async def _print_changes(show: Show, console: Console) -> int:
-    """Where there is no terminal: the picture again whenever a workload's outcome changes."""
-    last: list[tuple[str, str]] = []
-    while True:
-        await show.look()
-        now = [(str(row.workload), row.reason.value) for row in show.plan.rows] if show.plan else []
-        if now != last:
-            console.print(frame(show.plan, show.facts(), show.readiness))
-            last = now
-        await asyncio.sleep(_LOOK_INTERVAL_S)
-
-
-async def _once(show: Show, expected: Mapping[str, Expected]) -> int:
-    """Waits for the expected plan, then proves that nothing was written; the last line is JSON."""
-    _say("waiting for a full evidence window and the expected plan")
-    deadline_s = time.monotonic() + _PLAN_DEADLINE_S
-    wrong = ["no plan yet"]
-    while wrong and time.monotonic() < deadline_s:
-        await asyncio.sleep(_LOOK_INTERVAL_S)
-        await show.look()
-        wrong = differences(show.plan.rows, expected) if show.plan else ["no plan yet"]
-    Console(width=150).print(frame(show.plan, show.facts(), show.readiness))
-    writes = show.writes()
-    for line in [*wrong, *(f"unexpected write: {write}" for write in writes)]:
-        _say(line)
+def _conclude(player: Player, *, seconds: float) -> int:
+    """Tells all faults and, in the last line, the figures."""
+    show, ok = player.show, not player.faults
+    for line in player.faults:
+        say(line)
     summary = {
-        "ok": not wrong and not writes,
-        "planned": len(show.plan.actions) if show.plan else 0,
-        "acts": len(writes),
-        "undone": 0,
+        "ok": ok,
+        "acts": show.deeds.acts,
+        "undone": player.undone,
+        "evictions": len(show.deeds.evicted),
         "refusals": show.plan.refusals_by_reason() if show.plan else {},
-        "seconds": round(time.monotonic() - show.started_s, 1),
+        "seconds": round(seconds, 1),
     }
-    if wrong or writes:
-        show.cluster.keep_run_dir = True
+    show.cluster.keep_run_dir = not ok
     print(msgspec.json.encode(summary).decode(), flush=True)
-    return 0 if summary["ok"] else 1
+    return 0 if ok else 1
 
 
 def run_demo(scenario_path: Path, *, once: bool) -> int:
@@ -148,8 +137,8 @@ def run_demo(scenario_path: Path, *, once: bool) -> int:
     try:
         return asyncio.run(demonstrate(scenario_path, once=once))
     except DevclusterError as error:
-        _say(str(error))
+        say(str(error))
         return 1
     except (KeyboardInterrupt, asyncio.CancelledError):
-        _say("stopped")
+        say("stopped")
         return 0

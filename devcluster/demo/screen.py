@@ -1,10 +1,10 @@
-"""The live view, one line a row so that it fits a terminal: header, workloads, plan and refusals.
+"""The live view, one line a row so that it fits a terminal: header, ledger, workloads, plan and refusals.
 
-It is drawn from the plan that the service serves, with the words of the service's own tables.
+It is drawn from the plan and the ledger that the service serves, with the words of the service's own tables.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -13,12 +13,32 @@ from rich.table import Table
 from rich.text import Text
 
 from autoscaler.model.duration import format_duration
+from autoscaler.model.ledger import Entry, Record, State
 from autoscaler.model.plan import ExplainRow, Plan
 from autoscaler.ui import figures
 from autoscaler.ui.tables import cell, remedy
 
-_NEVER_CUT = {"LEFT ALONE": 21, "NO.": 3, "WORKLOAD": 20, "REASON": 17, "PLAN": 26, "CHANGE": 21, "SAVES": 5}
+_NEVER_CUT = {
+    "LEFT ALONE": 21,
+    "NO.": 3,
+    "WORKLOAD": 20,
+    "REASON": 17,
+    "PLAN": 26,
+    "CHANGE": 21,
+    "SAVES": 5,
+    "LEDGER": 26,
+}
 """Columns that keep their words on a narrow terminal."""
+_RECORDS_SHOWN = 8
+_STATE_STYLE: dict[State, str] = {
+    "intended": "yellow",
+    "acted": "yellow",
+    "verified": "green",
+    "failed": "bold red",
+    "superseded": "magenta",
+    "dropped": "dim",
+    "gone": "dim",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,22 +49,42 @@ class Facts:
     prometheus_url: str
     service_url: str
     elapsed_s: float
+    clock: str
+    phase: str
+    tells: str
+    waits_for: Sequence[str] = ()
 
 
-def frame(plan: Plan | None, facts: Facts, readiness: str) -> RenderableType:
+def frame(plan: Plan | None, entries: Iterable[Entry], facts: Facts, readiness: str) -> RenderableType:
     """One picture of the run; while there is no plan, what the service waits for."""
     head = _header(plan, facts)
     if plan is None:
         return Group(*head, Text(), Text("waiting for the first plan:"), cell(readiness))
     gap = Text()
-    return Group(*head, gap, _workloads(plan.rows), gap, _actions(plan), gap, _refusals(plan))
+    tables = [_workloads(plan.rows), _actions(plan), _refusals(plan)]
+    records = latest_records(entries)
+    if records:
+        tables.insert(0, _ledger(records))
+    return Group(*head, *(part for table in tables for part in (gap, table)))
+
+
+def latest_records(entries: Iterable[Entry]) -> list[tuple[Entry, Record]]:
+    """The newest acts of all workloads, the newest first."""
+    found = [(entry, record) for entry in entries for record in entry.records]
+    found.sort(key=lambda pair: (pair[1].intended_ms, pair[1].id), reverse=True)
+    return found[:_RECORDS_SHOWN]
 
 
 def _header(plan: Plan | None, facts: Facts) -> list[Text]:
-    clock = format_duration(round(facts.elapsed_s) * 1000)
+    elapsed = format_duration(round(facts.elapsed_s) * 1000)
     mode = plan.mode if plan else "starting"
+    waits = f"  (waits for {len(facts.waits_for)}: {facts.waits_for[0]})" if facts.waits_for else ""
     lines = [
-        cell(f"gpu-autoscaler  mode {mode}  demo clock {clock}", "bold"),
+        cell(
+            f"gpu-autoscaler  mode {mode}  it is {facts.clock} in the story, {elapsed} since the start",
+            "bold",
+        ),
+        cell(f"{facts.phase}: {facts.tells}{waits}", "cyan"),
         cell(f"service {facts.service_url}/api/v1/plan  metrics store {facts.prometheus_url}"),
         cell(f"API server {facts.api_server_url}"),
     ]
@@ -67,6 +107,23 @@ def _table(*columns: str) -> Table:
     for column in columns:
         least = _NEVER_CUT.get(column)
         table.add_column(column, no_wrap=True, overflow="ellipsis", min_width=least)
+    return table
+
+
+def _ledger(records: Iterable[tuple[Entry, Record]]) -> Table:
+    table = _table("LEDGER", "CHANGE", "STATE", "BY", "BECAUSE")
+    for entry, record in records:
+        action = record.action
+        what = (
+            f"evicts {action.pod.name}" if action.pod and action.lever == "evict" else figures.change(action)
+        )
+        table.add_row(
+            cell(entry.ref),
+            cell(what),
+            cell(record.state, _STATE_STYLE[record.state]),
+            cell(record.actor),
+            cell(record.detail or action.because),
+        )
     return table
 
 

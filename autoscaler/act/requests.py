@@ -1,0 +1,131 @@
+"""An action becomes HTTP requests: pure, and the only place that knows what a change looks like on the wire.
+
+A request names uid and version of what was judged and changes one amount, and nothing that the owner did not state.
+Content types are explicit: a custom resource would refuse a strategic merge, and a merge patch of containers erases the
+other fields of each.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from autoscaler.act.live import LivePod, LiveWorkload
+from autoscaler.kube.session import WriteVerb
+from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.plan import Action, PodRef
+
+FIELD_MANAGER: Final = "gpu-autoscaler"
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+LOWERED_COST: Final = "-2147483"
+"""Under the default 0 and recognisably ours; the smallest int32 means something to other schedulers."""
+_MERGE: Final = "application/merge-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+_JSON_PATCH: Final = "application/json-patch+json"
+_MANAGED: Final = {"fieldManager": FIELD_MANAGER}
+_PATHS: Final = {
+    ("apps", "Deployment"): ("/apis/apps/v1", "deployments"),
+    ("apps", "StatefulSet"): ("/apis/apps/v1", "statefulsets"),
+    ("batch", "CronJob"): ("/apis/batch/v1", "cronjobs"),
+}
+
+
+class NoRequestError(ValueError):
+    """There is no request for this lever and kind."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One changing request."""
+
+    verb: WriteVerb
+    path: str
+    body: Any
+    content_type: str = "application/json"
+    params: Mapping[str, str] = {}
+
+    def rehearsed(self) -> "Request":
+        """The same request as a server-side dry run."""
+        return msgspec.structs.replace(self, params={**self.params, "dryRun": "All"})
+
+
+def workload_path(ref: WorkloadRef) -> str:
+    """Where a workload is read and patched; raises `NoRequestError` for a kind without a lever."""
+    found = _PATHS.get((ref.group, ref.kind))
+    if found is None:
+        raise NoRequestError(f"no request changes a {ref.kind} of {ref.group or 'the core API'}")
+    base, plural = found
+    return f"{base}/namespaces/{quote(ref.namespace, safe='')}/{plural}/{quote(ref.name, safe='')}"
+
+
+def pod_path(pod: PodRef) -> str:
+    """Where a pod is read and patched."""
+    return f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
+
+
+def change_request(action: Action, live: LiveWorkload) -> Request:
+    """The change of a template or of replicas; raises `NoRequestError` where the live object offers no such field."""
+    metadata = {"uid": live.uid, "resourceVersion": live.resource_version}
+    path = workload_path(action.target)
+    if action.lever == "scale":
+        body = {"metadata": metadata, "spec": {"replicas": action.after}}
+        return Request("PATCH", f"{path}/scale", body, _MERGE, _MANAGED)
+    if action.lever != "template":
+        raise NoRequestError(f"lever {action.lever} changes no workload")
+    stated = live.stated(action.container, action.resource)
+    if not stated:
+        raise NoRequestError(f"container {action.container!r} states no {action.resource}")
+    resources = {part: {action.resource: str(action.after)} for part in stated}
+    container = {"name": action.container, "resources": resources}
+    spec: dict[str, Any] = {"template": {"spec": {"containers": [container]}}}
+    if action.target.kind == "CronJob":
+        spec = {"jobTemplate": {"spec": spec}}
+    return Request("PATCH", path, {"metadata": metadata, "spec": spec}, _STRATEGIC, _MANAGED)
+
+
+def disown_request(action: Action, live: LiveWorkload) -> Request | None:
+    """Takes our entries out of `managedFields`; None where there is none.
+
+    An owner who applies server-side without force would meet a conflict with them on his unchanged manifest. The last
+    entry goes first, since each removal moves the ones behind it.
+    """
+    if not live.own_entries:
+        return None
+    steps: list[dict[str, Any]] = [
+        {"op": "test", "path": "/metadata/uid", "value": live.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
+    ]
+    steps += [
+        {"op": "remove", "path": f"/metadata/managedFields/{index}"}
+        for index in sorted(live.own_entries, reverse=True)
+    ]
+    return Request("PATCH", workload_path(action.target), steps, _JSON_PATCH, _MANAGED)
+
+
+def cost_request(pod: PodRef, *, lowered: bool) -> Request:
+    """Marks a pod as the first to go when its Deployment shrinks, or takes the mark away."""
+    annotations = {DELETION_COST: LOWERED_COST if lowered else None}
+    body = {"metadata": {"uid": pod.uid, "annotations": annotations}}
+    return Request("PATCH", pod_path(pod), body, _MERGE, _MANAGED)
+
+
+def nominate_request(pod: PodRef, node: str) -> Request:
+    """Keeps a node's room for a waiting pod; with an empty node it gives the room up again."""
+    body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}}
+    return Request("PATCH", f"{pod_path(pod)}/status", body, _MERGE, _MANAGED)
+
+
+def evict_request(pod: PodRef) -> Request:
+    """One eviction of exactly this pod, under its disruption budgets and its own grace period."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": {"preconditions": {"uid": pod.uid}},
+    }
+    return Request("POST", f"{pod_path(pod)}/eviction", body)
+
+
+def bears_our_cost(pod: LivePod) -> bool:
+    """Whether the pod's deletion cost is the one that we set; an owner's own cost is left alone."""
+    return pod.annotations.get(DELETION_COST) == LOWERED_COST

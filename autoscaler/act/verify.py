@@ -1,0 +1,202 @@
+"""Whether a change has proved itself: pure, over the snapshot of a cycle and the verdict of its plan."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from autoscaler.model.cluster import PodRow, Workload
+from autoscaler.model.duration import format_duration
+from autoscaler.model.ledger import Change, Entry, Record
+from autoscaler.model.plan import Action, Verdict
+from autoscaler.model.policy import MINUTE_MS, Policy
+from autoscaler.model.shapes import PodShape
+from autoscaler.model.snapshot import Snapshot
+
+End = Literal["verified", "failed", "superseded", "gone"]
+Judgement = Literal["waiting", "ready", "reversed"] | End
+SLOWER: Final = 1.5
+"""Times the longest former run that a canary may take."""
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A judgement with its numbers.
+
+    `ready`: the new pods are ready, the probation begins; `reversed`: the value from before is there again;
+    `superseded`: a third value is.
+    """
+
+    judgement: Judgement
+    detail: str = ""
+
+
+def judge(
+    record: Record, snapshot: Snapshot, *, verdict: Verdict | None, policy: Policy, now_ms: int
+) -> Finding:
+    """How an accepted act stands; `now_ms` is the API server's time."""
+    action = record.action
+    if action.lever == "evict":
+        return _judge_eviction(record, snapshot, now_ms)
+    workload = _workload(snapshot, action.target, action.uid)
+    if workload is None:
+        return Finding("gone", f"no {action.target.kind} {action.target} of uid {action.uid}")
+    elsewhere = drift(action.before, action.after, live_value(snapshot, workload, action))
+    if elsewhere is not None:
+        return elsewhere
+    if action.target.kind == "CronJob":
+        return _judge_canary(record, workload, now_ms)
+    unfit = _not_there_yet(action, workload, _live_pods(snapshot, action))
+    if unfit:
+        return _in_time(record, policy, now_ms, unfit)
+    if record.ready_ms < 0:
+        return Finding("ready", "all its pods are ready")
+    return _on_probation(record, snapshot, verdict=verdict, policy=policy, now_ms=now_ms)
+
+
+def drifted(entry: Entry, change: Change, snapshot: Snapshot) -> Finding | None:
+    """Whether a value of ours is no longer there, long after it was verified; None while it is or nobody can tell."""
+    workload = _workload(snapshot, entry.ref, entry.uid)
+    if workload is None:
+        return None
+    live = _amount(snapshot, workload, change.resource, change.container, scale=change.lever == "scale")
+    return drift(change.original, change.current, live)
+
+
+def drift(former: int, ours: int, live: int | None) -> Finding | None:
+    """What the live value means; None while it is ours or cannot be read."""
+    if live is None or live == ours:
+        return None
+    if live == former:
+        return Finding("reversed", f"it is at {live} again, we had set {ours}")
+    return Finding("superseded", f"it is at {live}, we had set {ours}")
+
+
+def live_value(snapshot: Snapshot, workload: Workload, action: Action) -> int | None:
+    """The value of the field that an action is about, as the snapshot has it."""
+    return _amount(snapshot, workload, action.resource, action.container, scale=action.lever == "scale")
+
+
+def _amount(
+    snapshot: Snapshot, workload: Workload, resource: str, container: str, *, scale: bool
+) -> int | None:
+    if scale:
+        return workload.replicas
+    if workload.template < 0:
+        return None
+    shape = snapshot.shapes[workload.template]
+    found = next((one for one in shape.containers if one.name == container and one.role != "init"), None)
+    if found is None:
+        return None
+    return {**found.requests, **found.limits}.get(resource)
+
+
+def _workload(snapshot: Snapshot, ref: object, uid: str) -> Workload | None:
+    return next((row for row in snapshot.workloads if row.ref == ref and row.uid == uid), None)
+
+
+def _live_pods(snapshot: Snapshot, action: Action) -> list[tuple[PodRow, PodShape]]:
+    index = next(
+        (i for i, row in enumerate(snapshot.workloads) if row.ref == action.target and row.uid == action.uid),
+        -1,
+    )
+    return [
+        (pod, snapshot.shapes[pod.shape])
+        for pod in snapshot.pods
+        if pod.workload == index and pod.phase not in _TERMINAL
+    ]
+
+
+def _not_there_yet(action: Action, workload: Workload, pods: Sequence[tuple[PodRow, PodShape]]) -> str:
+    """What keeps the change from being complete; empty when every pod is there, of the new size, and ready."""
+    rollout = workload.rollout
+    if not rollout.observed:
+        return "its controller has not seen the change"
+    staying = [(pod, shape) for pod, shape in pods if not pod.deleting]
+    if action.lever == "template":
+        old = [pod.name for pod, shape in staying if shape.demand.get(action.resource, 0) != action.after]
+        if old:
+            return f"{len(old)} of {len(staying)} pods still have the former size"
+    for pod, _ in staying:
+        if pod.phase != "Running" or not pod.ready:
+            why = f": {pod.unschedulable}" if pod.unschedulable else ""
+            return f"pod {pod.name} is {pod.phase.lower() if pod.phase != 'Running' else 'not ready'}{why}"
+    if len(pods) != workload.replicas:
+        return f"{len(staying)} of {workload.replicas} pods are there, {len(pods) - len(staying)} are leaving"
+    return ""
+
+
+def _in_time(record: Record, policy: Policy, now_ms: int, unfit: str) -> Finding:
+    within_ms = max(record.action.ready_within_ms, int(policy.guards.ready_deadline))
+    waited_ms = now_ms - record.acted_ms
+    if waited_ms <= within_ms:
+        return Finding("waiting", unfit)
+    return Finding("failed", f"{unfit} after {format_duration(waited_ms // 1000 * 1000)}")
+
+
+def _on_probation(
+    record: Record, snapshot: Snapshot, *, verdict: Verdict | None, policy: Policy, now_ms: int
+) -> Finding:
+    if verdict == "saturated":
+        return Finding("failed", "it is saturated since the change")
+    restarted = [
+        pod.name for pod, _ in _live_pods(snapshot, record.action) if _is_new(pod, record) and pod.restarts
+    ]
+    if restarted:
+        return Finding("failed", f"pod {restarted[0]} restarted since the change")
+    left_ms = record.ready_ms + int(policy.guards.probation) - now_ms
+    if left_ms > 0:
+        return Finding(
+            "waiting", f"on probation for another {format_duration(max(1000, left_ms // 1000 * 1000))}"
+        )
+    return Finding("verified", f"healthy for {policy.guards.probation}")
+
+
+def _is_new(pod: PodRow, record: Record) -> bool:
+    """Made after the change; restarts of older pods say nothing about it. Creation times are whole seconds."""
+    return pod.created_ms + 1000 > record.acted_ms
+
+
+def _judge_canary(record: Record, workload: Workload, now_ms: int) -> Finding:
+    """The first run after the change decides: it fails, or takes much longer than any before, or it is good."""
+    # Creation times are whole seconds: a run of the very second of the change is not taken for one after it.
+    after = [run for run in workload.runs if run.created_ms > record.acted_ms]
+    if not after:
+        waited_ms = now_ms - record.acted_ms
+        if waited_ms > record.action.ready_within_ms > 0:
+            return Finding("failed", f"no run began within {format_duration(waited_ms // 1000 * 1000)}")
+        return Finding("waiting", "the next run is the canary")
+    canary = min(after)
+    longest_ms = max((r.took_ms for r in workload.runs if r < canary and r.state == "succeeded"), default=-1)
+    limit_ms = round(SLOWER * longest_ms)
+    took_ms = now_ms - canary.created_ms if canary.state == "running" else canary.took_ms
+    if canary.state == "failed":
+        return Finding("failed", "the first run after the change failed")
+    if longest_ms >= 0 and took_ms > max(limit_ms, longest_ms + MINUTE_MS):
+        took, longest = format_duration(took_ms // 1000 * 1000), format_duration(longest_ms // 1000 * 1000)
+        return Finding(
+            "failed", f"the first run after the change takes {took}, the longest before took {longest}"
+        )
+    if canary.state == "succeeded":
+        return Finding("verified", "the first run after the change completed")
+    return Finding("waiting", "the first run after the change is under way")
+
+
+def _judge_eviction(record: Record, snapshot: Snapshot, now_ms: int) -> Finding:
+    action = record.action
+    pod, seat = action.pod, action.seat
+    victim = next((row for row in snapshot.pods if pod is not None and row.uid == pod.uid), None)
+    late = now_ms - record.acted_ms > action.ready_within_ms
+    if victim is not None and victim.phase not in _TERMINAL:
+        state = f"pod {victim.name} has not gone"
+        return Finding("failed", f"{state} in time") if late else Finding("waiting", state)
+    if seat is None:
+        return Finding("verified", "the pod has gone")
+    waiting = next((row for row in snapshot.pods if row.uid == seat.pod.uid), None)
+    if waiting is None:
+        return Finding("verified", f"pod {seat.pod} no longer exists")
+    if waiting.node:
+        seated = "has its seat" if waiting.node == seat.node else "found another seat"
+        return Finding("verified", f"pod {seat.pod} {seated} on {waiting.node}")
+    state = f"pod {seat.pod} still waits for {seat.node}"
+    return Finding("failed", f"{state}: the seat was not taken") if late else Finding("waiting", state)

@@ -1,0 +1,85 @@
+"""Every changing request of this room goes out through here: in time for the lease, or not at all."""
+
+from typing import Any, Final
+
+import msgspec
+
+from autoscaler.act.contract import Api, Authority, Probe, Site
+from autoscaler.act.live import (
+    LivePod,
+    LiveWorkload,
+    live_pod,
+    live_workload,
+    pod_decoder,
+    workload_decoder,
+)
+from autoscaler.act.requests import Request, pod_path, workload_path
+from autoscaler.kube.errors import NotFound
+from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.plan import PodRef
+
+REQUEST_S: Final = 5.0
+"""A change is answered in well under a second; half of what a lease allows leaves time to write down the outcome."""
+READ_S: Final = 5.0
+PROBE: Probe | None = None
+"""Set by a test that ends the process around a request."""
+
+
+class Writer:
+    """Sends requests while an authority lasts, and reads what they are about."""
+
+    def __init__(self, api: Api, authority: Authority, *, probe: Probe | None = None) -> None:
+        self.api = api
+        self.authority = authority
+        self._probe = probe
+
+    async def send(self, site: Site, request: Request, decoder: "msgspec.json.Decoder[Any]") -> Any:
+        """The decoded answer; raises the transport's typed errors, or `AuthorityLostError` with nothing sent."""
+        probe = self._probe or PROBE
+
+        def last_check() -> None:
+            self.authority.remaining_s()
+            if probe is not None:
+                probe(site, "before")
+
+        try:
+            return await self.api.write(
+                request.verb,
+                request.path,
+                request.body,
+                decoder,
+                content_type=request.content_type,
+                params=request.params,
+                timeout_s=min(REQUEST_S, self.authority.remaining_s()),
+                before_send=last_check,
+            )
+        finally:
+            if probe is not None:
+                probe(site, "after")
+
+    async def workload(self, ref: WorkloadRef) -> LiveWorkload | None:
+        """The workload as it is now; None where there is none of that name."""
+        return await read_workload(self.api, ref)
+
+    async def pod(self, pod: PodRef) -> LivePod | None:
+        """The pod as it is now; None where that very pod no longer exists."""
+        return await read_pod(self.api, pod)
+
+
+async def read_workload(api: Api, ref: WorkloadRef) -> LiveWorkload | None:
+    """The workload as it is now; None where there is none of that name."""
+    try:
+        return live_workload(
+            ref, await api.get_json(workload_path(ref), None, workload_decoder, timeout_s=READ_S)
+        )
+    except NotFound:
+        return None
+
+
+async def read_pod(api: Api, pod: PodRef) -> LivePod | None:
+    """The pod as it is now; None where that very pod no longer exists."""
+    try:
+        live = live_pod(await api.get_json(pod_path(pod), None, pod_decoder, timeout_s=READ_S))
+    except NotFound:
+        return None
+    return live if live.uid == pod.uid else None

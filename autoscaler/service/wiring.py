@@ -1,0 +1,178 @@
+"""Puts the rooms together: stores and series into a cycle, its plans into hands, hands under a lease."""
+
+import socket
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+from autoscaler.act.executor import Executor
+from autoscaler.act.ledger import ConfigMapLedger
+from autoscaler.decide import plan
+from autoscaler.kube.lease import LeaseClient, LeaseTimes
+from autoscaler.kube.session import KubeSession
+from autoscaler.model.policy import Policy
+from autoscaler.observe.reader import SeriesReader
+from autoscaler.observe.series import SeriesReading
+from autoscaler.observe.stores import Stores
+from autoscaler.service.clock import Clock
+from autoscaler.service.cluster import ClusterWatch
+from autoscaler.service.cycle import Cycle, Sources
+from autoscaler.service.frozen import FrozenCluster, assemble_frozen
+from autoscaler.service.hands import Hands
+from autoscaler.service.leadership import Leadership
+from autoscaler.service.led import Led, LiveCycle
+from autoscaler.service.logs import Log
+from autoscaler.service.peers import read_series
+from autoscaler.service.policy_file import PolicySource
+from autoscaler.service.recheck import LatestReading, Rechecker
+from autoscaler.service.settings import Settings
+from autoscaler.service.telemetry import Metrics
+from autoscaler.service.triggers import Alarm, sensors
+
+LEASE: Final = "gpu-autoscaler"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What a process has of its own."""
+
+    clock: Clock
+    metrics: Metrics
+    log: Log
+    in_cluster: bool
+    quiet: Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What the process runs."""
+
+    cluster: ClusterWatch
+    led: Led
+
+
+def identity_of(settings: Settings) -> str:
+    """Our name as a leader: one process' alone, also after a restart under the same pod name."""
+    return f"{settings.identity or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+
+
+def wire(
+    settings: Settings, session: KubeSession, reader: SeriesReader, policy: PolicySource, machine: Machine
+) -> Parts:
+    """The parts of one process, not yet running."""
+    resources, alarm = policy.loaded.policy.resources, Alarm(machine.clock)
+    stores = Stores(resources)
+    cluster = ClusterWatch(
+        session,
+        writers=stores.writers,
+        sensors=sensors(alarm, (*resources.boards, *resources.slices)),
+        clock=machine.clock,
+        metrics=machine.metrics,
+        log=machine.log,
+    )
+
+    async def read(in_force: Policy) -> SeriesReading:
+        return await read_series(reader, session, in_force)
+
+    async def query(in_force: Policy) -> SeriesReading:
+        await hands.refresh(in_force)
+        return await readings.read(in_force)
+
+    readings = LatestReading(read, machine.clock)
+    sources: Sources[FrozenCluster, SeriesReading] = Sources(
+        blocked=cluster.blocked,
+        query=query,
+        freeze=lambda: cluster.freeze(stores, hands.memory()),
+        assemble=assemble_frozen,
+        decide=plan,
+    )
+    hands = _hands(settings, session, Recheckable(sources, readings), policy, machine)
+    cycle: LiveCycle = Cycle(
+        sources=sources,
+        policy=policy,
+        alarm=alarm,
+        clock=machine.clock,
+        metrics=machine.metrics,
+        log=machine.log,
+        every_s=settings.cycle / 1000,
+        debounce_s=settings.debounce / 1000,
+        quiet=machine.quiet,
+        noticed=hands.notice,
+    )
+    return Parts(cluster=cluster, led=_led(settings, session, cycle, hands, policy, machine))
+
+
+@dataclass(frozen=True)
+class Recheckable:
+    """What a recheck looks at."""
+
+    sources: Sources[FrozenCluster, SeriesReading]
+    readings: LatestReading[SeriesReading]
+
+
+def _hands(
+    settings: Settings, session: KubeSession, look: Recheckable, policy: PolicySource, machine: Machine
+) -> Hands:
+    def now_ms() -> int:
+        """The API server's time, which the plan's is too; the machine's until it was heard."""
+        return session.server_time_ms() or machine.clock.now_ms()
+
+    ledger = ConfigMapLedger(
+        namespace=settings.namespace, now_ms=now_ms, guards=lambda: policy.loaded.policy.guards
+    )
+    recheck = Rechecker(
+        blocked=look.sources.blocked,
+        reading=look.readings,
+        freeze=look.sources.freeze,
+        assemble=look.sources.assemble,
+        decide=look.sources.decide,
+        policy=lambda: policy.loaded.policy,
+    )
+    return Hands(
+        session=session,
+        namespace=settings.namespace,
+        ledger=ledger,
+        executor=Executor(ledger, now_ms=now_ms),
+        recheck=recheck,
+        clock=machine.clock,
+        now_ms=now_ms,
+        metrics=machine.metrics,
+        log=machine.log,
+    )
+
+
+def _led(
+    settings: Settings,
+    session: KubeSession,
+    cycle: LiveCycle,
+    hands: Hands,
+    policy: PolicySource,
+    machine: Machine,
+) -> Led:
+    times = LeaseTimes()
+    client = LeaseClient(
+        session, namespace=settings.namespace, name=LEASE, times=times, wall_ms=machine.clock.now_ms
+    )
+    leadership = Leadership(
+        client,
+        identity=identity_of(settings),
+        clock=machine.clock,
+        log=machine.log,
+        times=times,
+        least_term=lambda: hands.ledger.largest_term,
+    )
+    asked = settings.leader_election
+    return Led(
+        session=session,
+        cycle=cycle,
+        hands=hands,
+        leadership=leadership,
+        policy=policy,
+        elects=asked == "true" or (asked == "auto" and machine.in_cluster),
+        may_elect=asked != "false",
+        clock=machine.clock,
+        metrics=machine.metrics,
+        log=machine.log,
+    )
