@@ -6,40 +6,37 @@ leaves open stays `intended` in the ledger, and the next look at the object sett
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import msgspec
 from aiolimiter import AsyncLimiter
 
-from autoscaler.act.answers import classify
-from autoscaler.act.contract import Outcome, Recheck, Site
-from autoscaler.act.ledger import ConfigMapLedger, InHandError, LedgerConflictError, LedgerUnreadableError
-from autoscaler.act.live import LiveWorkload, live_workload, workload_decoder
-from autoscaler.act.requests import (
-    DELETION_COST,
-    NoRequestError,
-    Request,
-    bears_our_cost,
-    change_request,
-    cost_request,
-    disown_request,
-    evict_request,
-    nominate_request,
+from autoscaler.act import aftercare
+from autoscaler.act.answers import classify, not_prepared, nothing_taken
+from autoscaler.act.contract import AuthorityLostError, Outcome, Recheck
+from autoscaler.act.ledger import (
+    ConfigMapLedger,
+    InHandError,
+    LedgerConflictError,
+    LedgerError,
+    LedgerUnreadableError,
 )
-from autoscaler.act.transitions import RESTORING
+from autoscaler.act.preparation import Prepared, prepare
+from autoscaler.act.requests import NoRequestError
+from autoscaler.act.transitions import RESTORING, TransitionError
 from autoscaler.act.writer import REQUEST_S, Writer
-from autoscaler.kube.errors import Conflict, Invalid, KubeError, NotFound
-from autoscaler.kube.wire import Present
+from autoscaler.kube.errors import KubeError
 from autoscaler.model.ledger import Actor, Record, State
-from autoscaler.model.plan import Action, Refusal
+from autoscaler.model.plan import Action
 from autoscaler.model.reasons import Reason
 
 SETTLE_MS: Final = round(3 * REQUEST_S * 1000)
 """A request that was sent in time cannot be under way any more: its own limit, with room for a slow server."""
 ACTS_PER_MINUTE: Final = 30
-_DISOWN_TRIES: Final = 5
-_any = msgspec.json.Decoder(Present)
+_anything: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder()
+_NOT_WRITTEN = (KubeError, LedgerError, TransitionError)
+"""What writing an outcome down may end in."""
 
 
 class Executor:
@@ -56,17 +53,20 @@ class Executor:
     async def execute(
         self, action: Action, writer: Writer, *, actor: Actor, recheck: Recheck | None, undoes: str = ""
     ) -> Outcome:
-        """How it ended; raises `AuthorityLostError` as soon as nothing may be sent any more.
+        """How it ended; raises `AuthorityLostError` as soon as nothing may be sent any more, before the act is `done`.
 
         `recheck` is None only for what puts back. Errors of the transport become outcomes.
         """
         lock = self._locks.setdefault(action.uid, asyncio.Lock())
         async with lock:
+            # Before the object is read: what waits its turn must not act on an old look.
             await self._limiter.acquire()
+            writer.authority.remaining_s()
             try:
-                if action.lever == "evict":
-                    return await self._evict(action, writer, actor=actor, recheck=recheck)
-                return await self._change(action, writer, actor=actor, recheck=recheck, undoes=undoes)
+                found = await prepare(action, writer, restoring=actor in RESTORING, recheck=recheck)
+                if isinstance(found, Outcome):
+                    return found
+                record = await self._intend(found, writer, actor=actor, undoes=undoes)
             except NoRequestError as error:
                 return Outcome("refused", str(error), Reason.NO_LEVER)
             except InHandError as error:
@@ -76,194 +76,73 @@ class Executor:
             except LedgerConflictError as error:
                 return Outcome("conflict", str(error))
             except KubeError as error:
-                # Before the intent was written nothing was sent, so even an answer that never came changed nothing.
-                return _nothing_taken(error)
+                return nothing_taken(error)
+            return await self._carry_out(found, record, writer)
 
     async def finish(self, record: Record, writer: Writer, *, closing: bool = False) -> None:
         """What follows an accepted change; safe to repeat. `closing` is for an act whose end is known.
 
         A deletion cost stays until then: the ReplicaSet's controller reads it some time after the replicas changed.
         """
-        action = record.action
-        if action.lever != "evict":
-            await self._disown(action, writer)
+        if record.action.lever != "evict":
+            await aftercare.disown(record.action, writer)
         if closing:
-            await self._clear_costs(action, writer)
+            await aftercare.clear_costs(record.action.leaving, writer)
 
     async def abandon(self, record: Record, writer: Writer) -> None:
         """Takes back what prepared an act that did not happen, or a seat that was not taken; safe to repeat."""
-        action = record.action
-        await self._clear_costs(action, writer)
-        if action.seat is not None:
-            live = await writer.pod(action.seat.pod)
-            if live is not None and not live.node and live.nominated == action.seat.node:
-                await self._send_to_pod(writer, Site.UNNOMINATE, nominate_request(action.seat.pod, ""))
+        await aftercare.clear_costs(record.action.leaving, writer)
+        if record.action.seat is not None:
+            await aftercare.give_up_seat(record.action.seat, writer)
 
-    async def _change(
-        self, action: Action, writer: Writer, *, actor: Actor, recheck: Recheck | None, undoes: str
-    ) -> Outcome:
-        live = await writer.workload(action.target)
-        unfit = _unfit(action, live, restoring=actor in RESTORING)
-        if unfit is not None or live is None:
-            return unfit or Outcome("gone")
-        if recheck is not None:
-            again = await recheck(action)
-            if isinstance(again, Refusal):
-                return Outcome("refused", again.evidence, again.reason)
-            if again.resource_version and again.resource_version != live.resource_version:
-                seen = f"it was judged at version {again.resource_version} and is at {live.resource_version}"
-                return Outcome("conflict", seen)
-            action = again
-        request = change_request(action, live)
-        rehearsal = await writer.send(Site.DRY_RUN, request.rehearsed(), workload_decoder)
-        shown = live_workload(action.target, rehearsal).value(
-            action.lever, resource=action.resource, container=action.container
+    async def _intend(self, prepared: Prepared, writer: Writer, *, actor: Actor, undoes: str) -> Record:
+        settle_ms = self._now_ms() + SETTLE_MS * (1 + len(prepared.before))
+        return await self._ledger.intend(
+            writer, prepared.action, actor=actor, settle_ms=settle_ms, undoes=undoes
         )
-        if shown != action.after:
-            return Outcome("refused", f"admission makes {shown} of {action.after}", Reason.OTHER_OWNER)
-        record = await self._intend(action, writer, actor=actor, undoes=undoes)
-        if action.lever == "scale" and action.target.kind == "Deployment" and actor not in RESTORING:
-            refused = await self._lower_costs(record, writer)
-            if refused is not None:
-                return refused
-        return await self._act(record, writer, Site.CHANGE, request)
 
-    async def _evict(
-        self, action: Action, writer: Writer, *, actor: Actor, recheck: Recheck | None
-    ) -> Outcome:
-        pod = action.pod
-        if pod is None:
-            raise NoRequestError("an eviction names no pod")
-        live = await writer.pod(pod)
-        if live is None or live.deleting:
-            return Outcome("gone", f"pod {pod} is no longer there")
-        if recheck is not None:
-            again = await recheck(action)
-            if isinstance(again, Refusal):
-                return Outcome("refused", again.evidence, again.reason)
-            action = again
-        request = evict_request(pod)
-        await writer.send(Site.DRY_RUN, request.rehearsed(), _any)
-        if action.seat is not None and await writer.pod(action.seat.pod) is None:
-            return Outcome("gone", f"pod {action.seat.pod} no longer waits")
-        record = await self._intend(action, writer, actor=actor, undoes="")
-        if action.seat is not None:
-            refused = await self._nominate(record, writer)
-            if refused is not None:
-                return refused
-        return await self._act(record, writer, Site.EVICT, request)
-
-    async def _intend(self, action: Action, writer: Writer, *, actor: Actor, undoes: str) -> Record:
-        settle_ms = self._now_ms() + SETTLE_MS
-        return await self._ledger.intend(writer, action, actor=actor, settle_ms=settle_ms, undoes=undoes)
-
-    async def _act(self, record: Record, writer: Writer, site: Site, request: Request) -> Outcome:
+    async def _carry_out(self, prepared: Prepared, record: Record, writer: Writer) -> Outcome:
         """Sends what was written down and writes down what came of it."""
         try:
-            await writer.send(site, request, _any)
+            for step in prepared.before:
+                await writer.send(step.site, step.request, _anything)
         except KubeError as error:
-            found = classify(error, record.action.lever)
+            return await self._drop(record, writer, not_prepared(error))
+        try:
+            await writer.send(prepared.act.site, prepared.act.request, _anything)
+        except KubeError as error:
+            found = classify(error)
             if found.kind == "unknown":
                 return msgspec.structs.replace(found, record=record)
             return await self._drop(record, writer, found)
+        return await self._accepted(record, writer)
+
+    async def _accepted(self, record: Record, writer: Writer) -> Outcome:
         try:
             record = await self._ledger.advance(writer, record, "acted")
-            await self.finish(record, writer)
+        except _NOT_WRITTEN as error:
+            return Outcome("unknown", f"accepted, and not written down yet: {error}", record=record)
+        try:
             if record.actor == "undo" and not _may_get_stuck(record.action):
                 record = await self._ledger.advance(writer, record, "verified", detail="put back")
-                await self.finish(record, writer, closing=True)
-        except (KubeError, LedgerConflictError) as error:
-            # The change is made; the next look at the object writes it down and follows it up.
-            return Outcome("unknown", f"accepted, and not followed up yet: {error}", record=record)
+            await self.finish(record, writer, closing=not record.is_open)
+        except (*_NOT_WRITTEN, AuthorityLostError) as error:
+            # It is done and written down; whoever leads next follows it up.
+            return Outcome("done", f"not followed up yet: {error}", record=record)
         return Outcome("done", record=record)
 
     async def _drop(self, record: Record, writer: Writer, found: Outcome) -> Outcome:
+        """Cleans up first: a closed record is not looked at again."""
         state: State = "gone" if found.kind == "gone" else "dropped"
         try:
-            record = await self._ledger.advance(writer, record, state, detail=found.detail[:300])
             await self.abandon(record, writer)
-        except (KubeError, LedgerConflictError) as error:
+            record = await self._ledger.advance(writer, record, state, detail=found.detail[:300])
+        except _NOT_WRITTEN as error:
             detail = f"{found.detail}; not written down yet: {error}"
             return msgspec.structs.replace(found, detail=detail, record=record)
         return msgspec.structs.replace(found, record=record)
-
-    async def _nominate(self, record: Record, writer: Writer) -> Outcome | None:
-        """Keeps the seat for the waiting pod before anybody is asked to leave it; the outcome if that is refused."""
-        seat = record.action.seat
-        if seat is None:
-            return None
-        try:
-            live = await writer.pod(seat.pod)
-            if live is None or live.node:
-                where = "is gone" if live is None else f"runs on {live.node}"
-                return await self._drop(record, writer, Outcome("conflict", f"pod {seat.pod} {where}"))
-            if live.nominated != seat.node:
-                await writer.send(Site.NOMINATE, nominate_request(seat.pod, seat.node), _any)
-        except KubeError as error:
-            return await self._drop(record, writer, _nothing_taken(error))
-        return None
-
-    async def _lower_costs(self, record: Record, writer: Writer) -> Outcome | None:
-        """Marks who should go, an owner's own cost aside; the outcome if that is refused."""
-        try:
-            for pod in record.action.leaving:
-                live = await writer.pod(pod)
-                if live is not None and DELETION_COST not in live.annotations:
-                    await self._send_to_pod(writer, Site.DELETION_COST, cost_request(pod, lowered=True))
-        except KubeError as error:
-            return await self._drop(record, writer, _nothing_taken(error))
-        return None
-
-    async def _clear_costs(self, action: Action, writer: Writer) -> None:
-        for pod in action.leaving:
-            live = await writer.pod(pod)
-            if live is not None and not live.deleting and bears_our_cost(live):
-                await self._send_to_pod(writer, Site.CLEAR_DELETION_COST, cost_request(pod, lowered=False))
-
-    async def _send_to_pod(self, writer: Writer, site: Site, request: Request) -> None:
-        """A pod that has gone meanwhile needs no mark."""
-        try:
-            await writer.send(site, request, _any)
-        except (NotFound, Conflict):
-            return
-        except Invalid as error:
-            if "uid" not in error.message.lower():
-                raise
-
-    async def _disown(self, action: Action, writer: Writer) -> None:
-        """Takes our entries out of `managedFields`; the object may change under it a few times."""
-        for _ in range(_DISOWN_TRIES):
-            live = await writer.workload(action.target)
-            if live is None or live.uid != action.uid:
-                return
-            request = disown_request(action, live)
-            if request is None:
-                return
-            try:
-                await writer.send(Site.DISOWN, request, _any)
-            except (Conflict, Invalid):
-                continue
-            except NotFound:
-                return
 
 
 def _may_get_stuck(action: Action) -> bool:
     """A StatefulSet's pod that is pending at the former revision stays so by itself: somebody has to look after it."""
     return action.lever == "template" and action.target.kind == "StatefulSet"
-
-
-def _nothing_taken(error: KubeError) -> Outcome:
-    """The outcome of an act that failed at its preparation: nothing was taken, whatever became of that request."""
-    found = classify(error, "scale")
-    return msgspec.structs.replace(found, kind="refused") if found.kind == "unknown" else found
-
-
-def _unfit(action: Action, live: LiveWorkload | None, *, restoring: bool) -> Outcome | None:
-    """Why the object as it is cannot be changed as planned; None where it can."""
-    if live is None or live.uid != action.uid or live.deleting:
-        return Outcome("gone", f"{action.target.kind} {action.target} of uid {action.uid} is no longer there")
-    value = live.value(action.lever, resource=action.resource, container=action.container)
-    if value == action.before:
-        return None
-    seen = f"it is at {value}, the change starts from {action.before}"
-    return Outcome("refused", seen, Reason.SUPERSEDED) if restoring else Outcome("conflict", seen)

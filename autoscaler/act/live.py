@@ -26,6 +26,7 @@ class _Meta(Wire):
 
 class _Manager(Wire):
     manager: str = ""
+    subresource: str = ""
 
 
 class _Resources(Wire):
@@ -118,11 +119,13 @@ class LiveWorkload(msgspec.Struct, frozen=True):
 
 
 class LivePod(msgspec.Struct, frozen=True):
-    """A pod as it is now."""
+    """A pod as it is now; `nominated_by_us`: the nomination is what we wrote."""
 
     uid: str
+    resource_version: str = ""
     node: str = ""
     nominated: str = ""
+    nominated_by_us: bool = False
     phase: str = ""
     deleting: bool = False
     annotations: Mapping[str, str] = {}
@@ -154,8 +157,14 @@ def live_pod(item: PodObject) -> LivePod:
     """The object of a GET."""
     return LivePod(
         uid=item.metadata.uid,
+        resource_version=item.metadata.resource_version,
         node=item.spec.node_name,
         nominated=item.status.nominated_node_name,
+        # The nomination is all that we ever write of a pod's status; once somebody else writes it, our entry goes.
+        nominated_by_us=any(
+            entry.manager == OWN_MANAGER and entry.subresource == "status"
+            for entry in item.metadata.managed_fields or ()
+        ),
         phase=item.status.phase,
         deleting=item.metadata.deletion_timestamp is not None,
         annotations=item.metadata.annotations or {},

@@ -38,11 +38,12 @@ async def settle(
         if now_ms <= record.settle_ms + MARGIN_MS:
             return Repair(record, "waiting", "its request may still be under way")
         state, detail = "dropped", "it was never carried out"
+    if state != "acted":
+        # Before it is closed: a closed record is not looked at again.
+        await executor.abandon(record, writer)
     record = await ledger.advance(writer, record, state, detail=detail)
     if state == "acted":
         await executor.finish(record, writer)
-    else:
-        await executor.abandon(record, writer)
     return Repair(record, _settled(state), detail)
 
 

@@ -31,8 +31,11 @@ _PATHS: Final = {
 }
 
 
+EVICTION: Final = "/eviction"
+
+
 class NoRequestError(ValueError):
-    """There is no request for this lever and kind."""
+    """There is no request for this lever and kind, or what it names cannot be the name of an object."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -55,12 +58,19 @@ def workload_path(ref: WorkloadRef) -> str:
     if found is None:
         raise NoRequestError(f"no request changes a {ref.kind} of {ref.group or 'the core API'}")
     base, plural = found
-    return f"{base}/namespaces/{quote(ref.namespace, safe='')}/{plural}/{quote(ref.name, safe='')}"
+    return f"{base}/namespaces/{_segment(ref.namespace)}/{plural}/{_segment(ref.name)}"
 
 
 def pod_path(pod: PodRef) -> str:
     """Where a pod is read and patched."""
-    return f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
+    return f"/api/v1/namespaces/{_segment(pod.namespace)}/pods/{_segment(pod.name)}"
+
+
+def _segment(name: str) -> str:
+    """A name as one segment of a path; a client folds `.` and `..`, however they are written, into another path."""
+    if name in {"", ".", ".."}:
+        raise NoRequestError(f"{name!r} names no object")
+    return quote(name, safe="")
 
 
 def change_request(action: Action, live: LiveWorkload) -> Request:
@@ -91,28 +101,51 @@ def disown_request(action: Action, live: LiveWorkload) -> Request | None:
     """
     if not live.own_entries:
         return None
-    steps: list[dict[str, Any]] = [
-        {"op": "test", "path": "/metadata/uid", "value": live.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},
-    ]
-    steps += [
-        {"op": "remove", "path": f"/metadata/managedFields/{index}"}
-        for index in sorted(live.own_entries, reverse=True)
-    ]
+    steps: list[dict[str, Any]] = [{"op": "test", "path": "/metadata/uid", "value": live.uid}]
+    for index in sorted(live.own_entries, reverse=True):
+        # Not the version: controllers write the status many times while a rollout runs, and only the index matters.
+        entry = f"/metadata/managedFields/{index}"
+        steps += [
+            {"op": "test", "path": f"{entry}/manager", "value": FIELD_MANAGER},
+            {"op": "remove", "path": entry},
+        ]
     return Request("PATCH", workload_path(action.target), steps, _JSON_PATCH, _MANAGED)
 
 
-def cost_request(pod: PodRef, *, lowered: bool) -> Request:
-    """Marks a pod as the first to go when its Deployment shrinks, or takes the mark away."""
-    annotations = {DELETION_COST: LOWERED_COST if lowered else None}
-    body = {"metadata": {"uid": pod.uid, "annotations": annotations}}
-    return Request("PATCH", pod_path(pod), body, _MERGE, _MANAGED)
+def cost_request(pod: PodRef, live: LivePod) -> Request:
+    """Marks a pod, as it was read, as the first to go when its Deployment shrinks."""
+    metadata = {
+        "uid": pod.uid,
+        "resourceVersion": live.resource_version,
+        "annotations": {DELETION_COST: LOWERED_COST},
+    }
+    return Request("PATCH", pod_path(pod), {"metadata": metadata}, _MERGE, _MANAGED)
+
+
+def uncost_request(pod: PodRef) -> Request:
+    """Takes our mark away, and nobody else's."""
+    field = f"/metadata/annotations/{DELETION_COST.replace('/', '~1')}"
+    return Request("PATCH", pod_path(pod), _removal(pod, field, LOWERED_COST), _JSON_PATCH, _MANAGED)
 
 
 def nominate_request(pod: PodRef, node: str) -> Request:
-    """Keeps a node's room for a waiting pod; with an empty node it gives the room up again."""
-    body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}}
+    """Keeps a node's room for a waiting pod."""
+    body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
     return Request("PATCH", f"{pod_path(pod)}/status", body, _MERGE, _MANAGED)
+
+
+def unnominate_request(pod: PodRef, node: str) -> Request:
+    """Gives that room up again, and no other."""
+    body = _removal(pod, "/status/nominatedNodeName", node)
+    return Request("PATCH", f"{pod_path(pod)}/status", body, _JSON_PATCH, _MANAGED)
+
+
+def _removal(pod: PodRef, field: str, value: str) -> list[dict[str, str]]:
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": pod.uid},
+        {"op": "test", "path": field, "value": value},
+        {"op": "remove", "path": field},
+    ]
 
 
 def evict_request(pod: PodRef) -> Request:
@@ -123,7 +156,7 @@ def evict_request(pod: PodRef) -> Request:
         "metadata": {"name": pod.name, "namespace": pod.namespace},
         "deleteOptions": {"preconditions": {"uid": pod.uid}},
     }
-    return Request("POST", f"{pod_path(pod)}/eviction", body)
+    return Request("POST", f"{pod_path(pod)}{EVICTION}", body)
 
 
 def bears_our_cost(pod: LivePod) -> bool:

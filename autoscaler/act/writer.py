@@ -1,5 +1,6 @@
 """Every changing request of this room goes out through here: in time for the lease, or not at all."""
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -13,8 +14,8 @@ from autoscaler.act.live import (
     pod_decoder,
     workload_decoder,
 )
-from autoscaler.act.requests import Request, pod_path, workload_path
-from autoscaler.kube.errors import NotFound
+from autoscaler.act.requests import EVICTION, Request, pod_path, workload_path
+from autoscaler.kube.errors import ApiError, NotFound, UnexpectedBody, Unreachable
 from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.plan import PodRef
 
@@ -23,25 +24,44 @@ REQUEST_S: Final = 5.0
 READ_S: Final = 5.0
 PROBE: Probe | None = None
 """Set by a test that ends the process around a request."""
+_CREATED: Final = 201
 
 
 class Writer:
     """Sends requests while an authority lasts, and reads what they are about."""
 
-    def __init__(self, api: Api, authority: Authority, *, probe: Probe | None = None) -> None:
+    def __init__(
+        self, api: Api, authority: Authority, *, probe: Probe | None = None, timeout_s: float = REQUEST_S
+    ) -> None:
         self.api = api
         self.authority = authority
         self._probe = probe
+        self._timeout_s = timeout_s
 
     async def send(self, site: Site, request: Request, decoder: "msgspec.json.Decoder[Any]") -> Any:
-        """The decoded answer; raises the transport's typed errors, or `AuthorityLostError` with nothing sent."""
+        """The decoded answer, None for an accepted eviction.
+
+        Raises the transport's typed errors, or `AuthorityLostError` with nothing sent. What is sent is given up before
+        the authority ends as it was when this was called; waiting for the rate limit counts.
+        """
         probe = self._probe or PROBE
-
-        def last_check() -> None:
-            self.authority.remaining_s()
+        limit_s = min(self._timeout_s, self.authority.remaining_s())
+        if probe is not None:
+            probe(site, "before")
+        try:
+            async with asyncio.timeout(limit_s):
+                answer = await self._write(request, decoder, limit_s)
+        except TimeoutError as error:
+            raise Unreachable("timeout", f"no answer within {limit_s:.1f} s") from error
+        except ApiError:
             if probe is not None:
-                probe(site, "before")
+                probe(site, "after")
+            raise
+        if probe is not None:
+            probe(site, "after")
+        return answer
 
+    async def _write(self, request: Request, decoder: "msgspec.json.Decoder[Any]", limit_s: float) -> Any:
         try:
             return await self.api.write(
                 request.verb,
@@ -50,12 +70,17 @@ class Writer:
                 decoder,
                 content_type=request.content_type,
                 params=request.params,
-                timeout_s=min(REQUEST_S, self.authority.remaining_s()),
-                before_send=last_check,
+                timeout_s=limit_s,
+                before_send=self._last_check,
             )
-        finally:
-            if probe is not None:
-                probe(site, "after")
+        except UnexpectedBody as error:
+            # An eviction is answered with a `Status` of success, which the session takes for no answer to anything.
+            if request.path.endswith(EVICTION) and error.status == _CREATED:
+                return None
+            raise
+
+    def _last_check(self) -> None:
+        self.authority.remaining_s()
 
     async def workload(self, ref: WorkloadRef) -> LiveWorkload | None:
         """The workload as it is now; None where there is none of that name."""
@@ -69,11 +94,10 @@ class Writer:
 async def read_workload(api: Api, ref: WorkloadRef) -> LiveWorkload | None:
     """The workload as it is now; None where there is none of that name."""
     try:
-        return live_workload(
-            ref, await api.get_json(workload_path(ref), None, workload_decoder, timeout_s=READ_S)
-        )
+        answer = await api.get_json(workload_path(ref), None, workload_decoder, timeout_s=READ_S)
     except NotFound:
         return None
+    return live_workload(ref, answer)
 
 
 async def read_pod(api: Api, pod: PodRef) -> LivePod | None:

@@ -207,11 +207,12 @@ class Hands:
         self._metrics.act_ended(action.method, found.judgement)
 
     async def _close(self, record: Record, state: verify.End, detail: str, writer: Writer) -> None:
-        closed = await self.ledger.advance(writer, record, state, detail=detail)
-        self._say("act_ended", record, end=state, detail=detail)
-        await self._executor.finish(closed, writer, closing=True)
+        # Clean-up comes first: a closed record is not looked at again.
+        await self._executor.finish(record, writer, closing=True)
         if state == "failed":
-            await self._executor.abandon(closed, writer)
+            await self._executor.abandon(record, writer)
+        await self.ledger.advance(writer, record, state, detail=detail)
+        self._say("act_ended", record, end=state, detail=detail)
 
     async def _revert(self, record: Record, writer: Writer) -> None:
         """Puts back what did not prove itself; what was itself a putting back is left as it is."""
@@ -286,7 +287,11 @@ class Hands:
         self._metrics.act_attempted(
             action.method,
             result=outcome.kind,
-            reason=(outcome.reason or action.reason).value,
+            reason=outcome.reason.value
+            if outcome.reason
+            else action.reason.value
+            if outcome.kind == "done"
+            else "",
             seconds=self._clock.monotonic_s() - began_s,
         )
         self._told(action, outcome)

@@ -7,8 +7,8 @@ from typing import Any
 from devcluster.errors import ScenarioError
 from devcluster.scenario import Scenario
 
-DAY, NIGHT, DAWN = "day", "night", "dawn"
-STAGES = (DAY, NIGHT, DAWN)
+DAY, NOON, NIGHT, DAWN = "day", "noon", "night", "dawn"
+STAGES = (DAY, NOON, NIGHT, DAWN)
 
 Name = tuple[str, str]
 """Namespace and name."""
@@ -16,8 +16,11 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Cast:
-    """`helpers` are the Deployments that come with the day, `yielding` their priority classes; `peaking` are workloads that were there before
-    and whose load grows in the day; `training` is the CronJob that the night starts.
+    """The parts of one scenario.
+
+    `training` is the CronJob that the night starts, and `seat_boards` what a pod of it needs. `helpers` are the
+    Deployments that come with the day and at noon, `yielding` their priority classes. `peaking` are workloads that were there
+    before and whose load grows in the day.
     """
 
     training: Name
@@ -41,7 +44,7 @@ def cast_of(scenario: Scenario) -> Cast:
         raise ScenarioError(f"scenario {scenario.name}: a day needs one CronJob and one accelerator resource")
     (resource,) = resources
     day = scenario.stages[DAY]
-    helpers = [one for one in day.objects if one["kind"] == "Deployment"]
+    helpers = [one for one in visitors(scenario) if one["kind"] == "Deployment"]
     present = {_name(one) for one in scenario.objects if "namespace" in one["metadata"]}
     return Cast(
         training=_name(cron_jobs[0]),
@@ -55,6 +58,11 @@ def cast_of(scenario: Scenario) -> Cast:
         most_per_container=_most_per_container(scenario, resource),
         seat_boards=_boards(cron_jobs[0]["spec"]["jobTemplate"], resource),
     )
+
+
+def visitors(scenario: Scenario) -> list[dict[str, Any]]:
+    """Everything that comes with the day and goes in the evening."""
+    return [one for name in (DAY, NOON) for one in scenario.stages[name].objects]
 
 
 def _name(item: Mapping[str, Any]) -> Name:

@@ -4,7 +4,6 @@ All of it goes through kubectl with a person's rights, or through a file, as it 
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,12 @@ import yaml
 
 from autoscaler.model.policy_sections import Mode
 from devcluster.cluster import Cluster
-from devcluster.demo.cast import DAWN, DAY, NIGHT, Cast
+from devcluster.demo.cast import DAWN, DAY, NIGHT, NOON, Cast, visitors
 from devcluster.demo.proof import WORKLOAD_LISTS, Key, by_key
 from devcluster.demo.witness import PodStory
 from devcluster.scenario import Scenario
 
+_PLACED_WITHIN_S = 60.0
 _KEEPS_RUNNING = "devcluster.gpu-autoscaler.io/keeps-running"
 
 
@@ -30,8 +30,12 @@ class Owners:
         self._runs = 0
 
     async def begin_day(self) -> None:
-        """Traffic grows, and the helpers start."""
+        """Traffic grows, and the helpers start: the large ones first, the small ones where these leave a board."""
         await self._play(DAY)
+        await self._cluster.until(
+            self.are_all_available, what="a place for every large helper", timeout_s=_PLACED_WITHIN_S
+        )
+        await self._play(NOON)
 
     async def begin_night(self) -> str:
         """Traffic falls and the training starts, as `kubectl create job --from=cronjob/...` does; the Job's name."""
@@ -54,9 +58,7 @@ class Owners:
 
     async def end_day(self) -> None:
         """What came with the day goes: disruption budgets first, since they speak of pods that are to stay."""
-        objects = sorted(
-            self._scenario.stages[DAY].objects, key=lambda one: one["kind"] != "PodDisruptionBudget"
-        )
+        objects = sorted(visitors(self._scenario), key=lambda one: one["kind"] != "PodDisruptionBudget")
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         await self._cluster.kubectl(
             "delete", "--ignore-not-found", "--cascade=foreground", "-f", "-", input=text
@@ -98,4 +100,4 @@ class Operator:
         """Writes the policy with this mode, in one step, as a ConfigMap's volume changes."""
         pending = self.policy_file.with_suffix(".pending")
         pending.write_text(yaml.safe_dump({**self._policy, "modes": {"default": mode}}, sort_keys=False))
-        os.replace(pending, self.policy_file)
+        pending.replace(self.policy_file)

@@ -87,11 +87,12 @@ class Claims:
             for entry, record in sight.new_records()
             if record.state in {"failed", "superseded"}
         ]
-        return Findings(found.missing, [*sight.witness.breaches, *failed, *found.broken])
+        strange = [f"neither its own nor a workload's: {write}" for write in sight.deeds.strange]
+        return Findings(found.missing, [*sight.witness.breaches, *strange, *failed, *found.broken])
 
     def _recommend(self, sight: Sight) -> Findings:
         missing = differences(sight.plan.rows, self.expected) if sight.plan else ["no plan yet"]
-        return Findings(missing, [f"written in mode recommend: {write}" for write in sight.deeds.foreign])
+        return Findings(missing, [f"written in mode recommend: {write}" for write in sight.deeds.all])
 
     def _apply(self, sight: Sight) -> Findings:
         acted = {
@@ -116,9 +117,9 @@ class Claims:
         missing += self._helpers_seen(sight)
         missing += [f"{row}: its helpers are not measured" for row in self._unmeasured_helpers(sight)]
         missing += [
-            f"node {node}: {free} boards are free"
+            f"node {node}: free boards: {free}"
             for node, free in sorted(sight.witness.free_boards().items())
-            if free >= self.cast.seat_boards
+            if free
         ]
         shrunk = [
             f"{entry.ref}: {record.action.lever} {record.action.before} -> {record.action.after} while it is busy"

@@ -59,7 +59,8 @@ def frame(plan: Plan | None, entries: Iterable[Entry], facts: Facts, readiness: 
     """One picture of the run; while there is no plan, what the service waits for."""
     head = _header(plan, facts)
     if plan is None:
-        return Group(*head, Text(), Text("waiting for the first plan:"), cell(readiness))
+        lacking = [line for line in readiness.splitlines() if not line.startswith("[+]")]
+        return Group(*head, Text(), Text("waiting for the first plan:"), *map(cell, lacking))
     gap = Text()
     tables = [_workloads(plan.rows), _actions(plan), _refusals(plan)]
     records = latest_records(entries)

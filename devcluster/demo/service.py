@@ -84,7 +84,37 @@ class DemoService:
 def acting_rights() -> list[dict[str, Any]]:
     """The manifests that give the service's account what it needs to act."""
     text = (ROOT / "k8s/base/read-only.yaml").read_text()
-    return [item for item in yaml.safe_load_all(text) if item]
+    everywhere = [
+        _rule("apps", ["deployments", "statefulsets"], ["patch"]),
+        _rule("apps", ["deployments/scale", "statefulsets/scale"], ["get", "patch"]),
+        _rule("batch", ["cronjobs"], ["patch"]),
+        _rule("", ["pods", "pods/status"], ["patch"]),
+        _rule("", ["pods/eviction"], ["create"]),
+    ]
+    at_home = [
+        _rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
+        _rule("", ["configmaps"], ["get", "list", "watch", "create", "update", "patch"]),
+    ]
+    return [
+        *(item for item in yaml.safe_load_all(text) if item),
+        *_role("ClusterRole", {"name": "gpu-autoscaler-act"}, everywhere),
+        *_role("Role", {"name": "gpu-autoscaler-records", "namespace": NAMESPACE}, at_home),
+    ]
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+
+
+def _role(kind: str, metadata: dict[str, str], rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    group = "rbac.authorization.k8s.io"
+    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    reference = {"apiGroup": group, "kind": kind, "name": metadata["name"]}
+    about = {"apiVersion": f"{group}/v1", "metadata": metadata}
+    return [
+        {**about, "kind": kind, "rules": rules},
+        {**about, "kind": f"{kind}Binding", "roleRef": reference, "subjects": [account]},
+    ]
 
 
 async def start_service(cluster: Cluster, policy_file: Path) -> DemoService:
@@ -101,7 +131,6 @@ async def start_service(cluster: Cluster, policy_file: Path) -> DemoService:
             environment={
                 "AUTOSCALER_KUBECONFIG": str(kubeconfig),
                 "AUTOSCALER_NAMESPACE": NAMESPACE,
-                "AUTOSCALER_LEADER_ELECTION": "true",
                 "AUTOSCALER_PROMETHEUS_URL": cluster.prometheus_url,
                 "AUTOSCALER_POLICY_FILE": str(policy_file),
                 "AUTOSCALER_LISTEN": f"{LOOPBACK}:{port}",

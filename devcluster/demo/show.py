@@ -35,6 +35,7 @@ class Show:
     audit: Reader
     plan: Plan | None = None
     entries: tuple[Entry, ...] = ()
+    deeds: Deeds = field(default_factory=Deeds)
     readiness: str = ""
     known_records: frozenset[str] = frozenset()
     idle: frozenset[Name] = frozenset()
@@ -59,8 +60,10 @@ class Show:
             }
         entries = await self.service.ledger(self.session)
         self.entries = self.entries if entries is None else entries
-        user = service_account_user(NAMESPACE, ACCOUNT)
-        self._writes += writes_by(self.audit.new_events(), user)
+        writes = writes_by(self.audit.new_events(), service_account_user(NAMESPACE, ACCOUNT))
+        if writes:
+            self._writes += writes
+            self.deeds = deeds_of(self._writes, NAMESPACE)
         return self.sight()
 
     def sight(self) -> Sight:
@@ -83,11 +86,6 @@ class Show:
             self.idle = frozenset()
         if phase is Phase.NIGHT:
             self.helpers_seated = len(self.claims.helpers(self.sight()))
-
-    @property
-    def deeds(self) -> Deeds:
-        """What the service's identity wrote."""
-        return deeds_of(self._writes, NAMESPACE)
 
 
 def new_witness(cast: Cast) -> Witness:

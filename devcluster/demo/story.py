@@ -76,6 +76,8 @@ SCENES = (
 )
 REPEATED = tuple(scene for scene in SCENES if scene.phase not in {Phase.RECOMMEND, Phase.APPLY})
 
+_NOTHING_SEEN = Findings(["nothing was looked at yet"])
+
 Verdict = Literal["wait", "next", "failed"]
 
 
@@ -86,12 +88,12 @@ class Story:
     in_no_hurry: bool
     scene: Scene = SCENES[0]
     began_s: float = 0.0
-    findings: Findings = Findings(["nothing was looked at yet"])
+    findings: Findings = _NOTHING_SEEN
 
     def begin(self, scene: Scene, now_s: float) -> None:
         """A scene opens."""
         self.scene, self.began_s = scene, now_s
-        self.findings = Findings(["nothing was looked at yet"])
+        self.findings = _NOTHING_SEEN
 
     def hear(self, findings: Findings, now_s: float) -> Verdict:
         """What follows from what was found."""

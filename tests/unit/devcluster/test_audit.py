@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.audit import AuditEvent, describe, read_events, service_account_user, writes_by
+from devcluster.audit import AuditEvent, Reader, describe, read_events, service_account_user, writes_by
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +28,18 @@ def test_a_line_that_is_still_being_written_is_left_for_later(tmp_path: Path) ->
 
 def test_a_log_that_does_not_exist_yet_has_no_events(tmp_path: Path) -> None:
     assert read_events(tmp_path / "audit.log") == []
+
+
+def test_a_reader_tells_each_event_once_and_a_line_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    reader = Reader(path)
+    told = [reader.new_events()]
+    for text in ('{"n": 1}\n{"n"', ": 2}\n", ""):
+        with path.open("a") as log:
+            log.write(text)
+        told.append(reader.new_events())
+
+    assert told == [[], [{"n": 1}], [{"n": 2}], []]
 
 
 def test_only_the_writes_of_the_asked_account_count_and_questions_about_rights_do_not() -> None:

@@ -50,11 +50,12 @@ def test_every_shipped_scenario_is_valid(path: Path) -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_load_of_a_shipped_scenario_is_of_a_workload_in_it(path: Path) -> None:
     scenario = load_scenario(path)
-    present = {
-        (one["metadata"].get("namespace"), one["kind"], one["metadata"]["name"]) for one in scenario.objects
-    }
+    stages = scenario.stages.values()
+    objects = [*scenario.objects, *(one for stage in stages for one in stage.objects)]
+    present = {(one["metadata"].get("namespace"), one["kind"], one["metadata"]["name"]) for one in objects}
+    loads = [*scenario.loads, *(one for stage in stages for one in stage.loads)]
 
-    assert {(one.namespace, one.kind, one.name) for one in scenario.loads} <= present
+    assert {(one.namespace, one.kind, one.name) for one in loads} <= present
 
 
 @pytest.mark.parametrize(
@@ -81,6 +82,15 @@ def test_every_load_of_a_shipped_scenario_is_of_a_workload_in_it(path: Path) -> 
             "90 is no duration (write a number and ms, s, m, h or d, such as 90s)",
         ),
         ({"loads": [load(kind="constant", boards=1)] * 2}, "Deployment ns/app has two loads"),
+        (
+            {"stages": {"day": {"loads": [load(kind="constant", boards=1)] * 2}}},
+            "stages.day.loads: Deployment ns/app has two loads",
+        ),
+        (
+            {"stages": {"day": {"objects": [{"kind": "Pod"}]}}},
+            "stages.day.objects[0]: no apiVersion, metadata",
+        ),
+        ({"stages": {"day": {"nodes": []}}}, "stages.day: unknown key nodes (allowed: loads, objects)"),
         ({"loads": [load(kind="trace", path="none.csv", column="x", step="1s")]}, "none.csv"),
     ],
 )
@@ -116,6 +126,18 @@ def test_objects_may_live_in_a_file_of_their_own(tmp_path: Path) -> None:
     scenario = parse_scenario(content(objects="objects.yaml"), origin=tmp_path / "scenario.yaml")
 
     assert [one["metadata"]["name"] for one in scenario.objects] == ["a", "b"]
+
+
+def test_a_stage_has_objects_and_loads_of_its_own(tmp_path: Path) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+    stages = {"day": {"objects": [namespace], "loads": [load(kind="constant", boards=1)]}}
+    scenario = parse_scenario(
+        content(stages=stages, loads=[load(kind="constant", boards=0)]), origin=tmp_path / "scenario.yaml"
+    )
+
+    assert list(scenario.stages["day"].objects) == [namespace]
+    assert [one.offered for one in scenario.stages["day"].loads] == [Constant(1.0)]
+    assert [one.offered for one in scenario.loads] == [Constant(0.0)]
 
 
 def test_constant_and_phased_loads_are_taken_as_written(tmp_path: Path) -> None:

@@ -1,0 +1,155 @@
+"""kill -9 before and after every changing request: the next start finishes or drops what was half-done, once.
+
+Each case has a room and a service of its own. The first process (or the first two) is ended at its request; then one
+runs on until nothing is open. Whatever happened, the workload is changed exactly once and nothing of ours is left on it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from autoscaler.act.contract import Site
+from autoscaler.act.requests import DELETION_COST
+from devcluster import Cluster
+from devcluster.rooms import Room, open_room
+from tests.cluster.acting import (
+    Actor,
+    acting,
+    acting_component,
+    assert_lawful,
+    boards_of,
+    changes,
+    grant_everything,
+    live,
+    managers,
+)
+from tests.cluster.polling import at_once, eventually
+from tests.cluster.stories import half_used, lightly_used
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+AT_ONCE = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """Where the processes die, one after the other, and which lever they were pulling."""
+
+    deaths: tuple[str, ...]
+    lever: str = "template"
+
+    def __str__(self) -> str:
+        return f"{self.lever} {' then '.join(self.deaths)}"
+
+
+def at(site: Site, when: str, count: int = 1) -> str:
+    return f"{site.value}:{when}:{count}"
+
+
+TEMPLATE = [
+    Case((at(site, when),))
+    for site in (
+        *(Site.FENCE, Site.DRY_RUN, Site.LEDGER_INTENT, Site.CHANGE, Site.LEDGER_OUTCOME, Site.DISOWN),
+    )
+    for when in ("before", "after")
+]
+SCALE = [
+    Case((at(Site.DELETION_COST, "before"),), "scale"),
+    Case((at(Site.DELETION_COST, "after"),), "scale"),
+    Case((at(Site.CHANGE, "before"), at(Site.CLEAR_DELETION_COST, "before")), "scale"),
+    Case((at(Site.CHANGE, "before"), at(Site.CLEAR_DELETION_COST, "after")), "scale"),
+    Case((at(Site.CHANGE, "after"),), "scale"),
+]
+CASES = [*TEMPLATE, *SCALE]
+
+
+async def stage(room: Room, case: Case) -> None:
+    await room.add_nodes(1, boards=4)
+    if case.lever == "scale":
+        await room.cluster.exporter.declare([lightly_used(room)])
+        await room.cluster.apply([room.deployment("app", boards=1, replicas=3)])
+        await room.until_running(3)
+        return
+    await room.cluster.exporter.declare([half_used(room)])
+    await room.cluster.apply([room.deployment("app", boards=2)])
+    await room.until_running(1)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def outcomes(cluster: Cluster) -> AsyncIterator[dict[str, str]]:
+    """What went wrong in each case, empty where nothing did; the cases are played a few at a time."""
+    gate, found = asyncio.Semaphore(AT_ONCE), dict[str, str]()
+
+    async def play(case: Case) -> None:
+        async with gate, open_room(cluster, "kill") as room:
+            try:
+                await stage(room, case)
+                await die_and_recover(cluster, room, case)
+            except AssertionError as error:
+                found[str(case)] = f"{room.namespace}: {error}"
+            else:
+                found[str(case)] = ""
+
+    async with asyncio.TaskGroup() as group:
+        for case in CASES:
+            group.create_task(play(case), name=str(case))
+    yield found
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_a_killed_process_leaves_nothing_half_done(outcomes: dict[str, str], case: Case) -> None:
+    assert outcomes[str(case)] == ""
+
+
+def test_every_site_of_a_workload_change_is_tried() -> None:
+    tried = {death.partition(":")[0] for case in CASES for death in case.deaths}
+    of_evictions = {Site.NOMINATE, Site.UNNOMINATE, Site.EVICT, Site.EVICT_STUCK}
+
+    assert {site.value for site in Site} - {site.value for site in of_evictions} == tried
+
+
+async def die_and_recover(cluster: Cluster, room: Room, case: Case) -> None:
+    kubeconfig = await grant_everything(room)
+    for number, death in enumerate(case.deaths):
+        await run_until_death(room, kubeconfig, name=f"{room.namespace}-dies-{number}", death=death)
+    async with acting(room, kubeconfig, name=f"{room.namespace}-recovers") as actor:
+        await actor.until_state("app", "verified", timeout_s=120)
+        await actor.service.pass_cycles(3)
+        await assert_once(cluster, actor, case)
+    assert_lawful(cluster, room)
+
+
+async def run_until_death(room: Room, kubeconfig: Path, *, name: str, death: str) -> None:
+    component, _ = acting_component(room, kubeconfig, name=name, die_at=death)
+    component.start()
+    try:
+        await eventually(
+            at_once(lambda: component.exit_code),
+            lambda code: code is not None,
+            what=f"death at {death}",
+            timeout_s=90,
+        )
+    finally:
+        component.kill()
+    assert component.exit_code == -9, component.exit_code
+
+
+async def assert_once(cluster: Cluster, actor: Actor, case: Case) -> None:
+    """Exactly one accepted change, one act that counts, and nothing of ours left on the objects."""
+    room = actor.room
+    item = await live(room, "deployment", "app")
+    records = await actor.records("app")
+    happened = [one for one in records if one.acted_ms >= 0]
+    resource = "deployments/scale" if case.lever == "scale" else "deployments"
+    accepted = changes(cluster, room, lambda one: one.resource == resource and isinstance(one.body, dict))
+
+    assert (item["spec"]["replicas"] if case.lever == "scale" else boards_of(item)) == 1
+    assert "gpu-autoscaler" not in managers(item)
+    assert len(happened) == 1, records
+    assert len(accepted) == 1, accepted
+    assert all(not one.is_open for one in records)
+    for pod in await room.pods():
+        assert DELETION_COST not in pod["metadata"].get("annotations", {})
