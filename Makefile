@@ -53,6 +53,7 @@ bench: $(STAMP)  ## the bars, one JSON line each; ONLY=B1,B2 runs some
 lock: $(STAMP)  ## resolve the dependencies anew
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/runtime.txt
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group dev pyproject.toml -o requirements/dev.txt
+	printf 'hatchling>=1.27\n' | $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate -c requirements/dev.txt - -o requirements/build.txt
 
 clean:  ## remove the virtual environment and caches of this folder
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,6 +21,9 @@ WORKLOADS = frozenset({"deployments", "statefulsets", "cronjobs"})
 OWN = frozenset({"leases", "configmaps", "events"})
 REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+OWN_MARKS = frozenset(
+    {f"/metadata/annotations/{DELETION_COST.replace('/', '~1')}", "/status/nominatedNodeName"}
+)
 RENEWED_WITHIN_S = 10.0
 """The renew deadline: an older lease must not be acted on, though others may take it only 5 s later."""
 ON_THE_WAY_S = 0.5
@@ -54,6 +57,7 @@ class Write:
 class History:
     """What is known of the world while the writes are read one after the other."""
 
+    renewed_within_s: float = RENEWED_WITHIN_S
     holder: str = ""
     renewed_s: dict[str, float] = field(default_factory=dict)
     open_records: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -93,9 +97,15 @@ def _write(event: Mapping[str, Any]) -> Write:
     )
 
 
-def violations(writes: Iterable[Write], *, cooldown_s: float, leased: bool = True) -> list[str]:
+def violations(
+    writes: Iterable[Write],
+    *,
+    cooldown_s: float,
+    leased: bool = True,
+    renewed_within_s: float = RENEWED_WITHIN_S,
+) -> list[str]:
     """Every breach of the law, in words; `leased` is false for a person's commands, which hold no lease."""
-    history, found = History(), []
+    history, found = History(renewed_within_s=renewed_within_s), list[str]()
     for write in writes:
         kind = write.resource.partition("/")[0]
         if kind == "leases":
@@ -182,7 +192,7 @@ def _lease_breaches(history: History, write: Write) -> list[str]:
     if not history.holder or agent != write.agent:
         return [f"L4 sent by {write.agent} while {history.holder or 'nobody'} held the lease"]
     age_s = write.at_s - history.renewed_s[write.agent]
-    if age_s > RENEWED_WITHIN_S + ON_THE_WAY_S:
+    if age_s > history.renewed_within_s + ON_THE_WAY_S:
         return [f"L4 the lease was renewed {age_s:.1f} s before"]
     return []
 
@@ -196,7 +206,7 @@ def _shape_breaches(write: Write) -> list[str]:
     if isinstance(body, list):
         paths = [step.get("path", "") for step in body if step.get("op") != "test"]
         tested = any(step.get("op") == "test" for step in body)
-        ours = all(path.startswith("/metadata/managedFields") for path in paths)
+        ours = all(path.startswith("/metadata/managedFields/") or path in OWN_MARKS for path in paths)
         return [] if ours and tested else [f"L6 a JSON patch of {', '.join(paths)}"]
     metadata = dict(body.get("metadata") or {})
     found = [] if metadata.pop("uid", "") else ["L2 no uid"]

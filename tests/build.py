@@ -80,6 +80,26 @@ class Spec:
         return replace(self, **changes)
 
 
+def waiting(name: str = "urgent", gpus: int = 1, **changes: Any) -> Spec:
+    """A bare pod of high priority that the scheduler found no node for."""
+    short = f"0/1 nodes are available: 1 Insufficient {GPU}."
+    pod = {"phase": "Pending", "ready": False, "started_ms": -1, "ready_ms": -1, "unschedulable": short}
+    shape = {
+        "priority_class": "high-priority-a100",
+        "priority": 1_000_000,
+        "preemption_policy": "Never",
+    }
+    spec = Spec(name, kind="Pod", group="", gpus=gpus, seen=(None,), node="")
+    spec = spec.but(**{key: value for key, value in changes.items() if key not in {"pod", "shape"}})
+    return spec.but(pod=pod | changes.get("pod", {}), shape=shape | changes.get("shape", {}))
+
+
+def burst(name: str = "burst", gpus: int = 1, use: float = 0.9, **changes: Any) -> Spec:
+    """A busy Deployment of the class that yields."""
+    shape = {"priority_class": "gpu-burst", "priority": 1_000_000} | changes.pop("shape", {})
+    return Spec(name, gpus=gpus, seen=(boards(*[use] * gpus),), shape=shape, **changes)
+
+
 def node(name: str = "node-1", gpus: int = 16, **changes: Any) -> NodeRow:
     """A ready node with plenty of everything but boards."""
     room = {"cpu": 256_000, "memory": 2**42, GPU: gpus, "pods": 110}

@@ -24,6 +24,8 @@ def broken_laws(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> 
     found += _rates(snapshot, plan, policy, now_ms)
     found += [law for budget in snapshot.budgets for law in _disruptions(snapshot, plan, budget)]
     found += _seats(snapshot, plan)
+    found += eviction_laws(snapshot, plan, policy)
+    found += [f"{uid} is acted on twice" for uid, n in Counter(a.uid for a in plan.actions).items() if n > 1]
     found += [law for quota in snapshot.quotas for law in _admission(snapshot, plan, quota)]
     return found
 
@@ -42,12 +44,29 @@ def live_pods(snapshot: Snapshot, action: Action) -> list[PodRow]:
 
 
 def _by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
+    memory = [act for act in snapshot.acts if act.ref == action.target]
+    past = ["acts while the workload is left alone"] * any(act.not_before_ms > now_ms for act in memory)
+    past += ["acts on what others put back"] * any(
+        act.reversals >= policy.guards.max_reversals for act in memory
+    )
+    past += ["acts before the last act is verified"] * any(
+        not act.verified for act in memory if act.at_ms > 0
+    )
+    if action.lever == "evict":
+        return past + eviction_by_itself(snapshot, action, policy, now_ms)
+    return past + _change_by_itself(snapshot, action, policy, now_ms)
+
+
+def _change_by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
     pods = live_pods(snapshot, action)
     found = [law for pod in pods for law in _unmeasured(snapshot, pod, action, policy)]
     if not found:
         found += _too_little(snapshot, action, policy)
     found += _against_statements(snapshot, action, policy)
-    if action.target.kind not in {"Deployment", "StatefulSet"} or action.target.group != "apps":
+    levers = {("apps", "Deployment"), ("apps", "StatefulSet")}
+    if action.lever == "template":
+        levers.add(("batch", "CronJob"))
+    if (action.target.group, action.target.kind) not in levers:
         found.append("no lawful lever")
     if not action.before > action.after or action.saved_milli_boards <= 0:
         found.append("saves nothing")
@@ -67,16 +86,21 @@ def _by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) 
 
 def _at_a_bad_time(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
     workload, pods, found = workload_of(snapshot, action), live_pods(snapshot, action), []
+    runs = action.target.kind == "CronJob"
     if any(act.ref == action.target and now_ms - act.at_ms < policy.guards.cooldown for act in snapshot.acts):
         found.append("acts within the cool-down")
-    if len(pods) != workload.replicas or not all(pod.ready and not pod.deleting for pod in pods):
+    if runs and (workload.suspended or workload.completed_runs < policy.need.min_runs or not pods):
+        found.append("changes a run that nothing is known of")
+    if not runs and (
+        len(pods) != workload.replicas or not all(pod.ready and not pod.deleting for pod in pods)
+    ):
         found.append("acts on replicas that are not ready")
     needed = {"PodDisruptionBudget", "HorizontalPodAutoscaler"}
     if action.lever == "template":
         needed |= {"ResourceQuota", "LimitRange", "Node"}
     if any(a.kind in needed and a.state not in {"available", "absent"} for a in snapshot.access):
         found.append("a limit could not be read")
-    if workload.rollout.updated != workload.replicas:
+    if not runs and workload.rollout.updated != workload.replicas:
         found.append("acts during a roll-out")
     if any(
         "gpu-autoscaler.io/do-not-disrupt" in n.annotations
@@ -144,7 +168,8 @@ def _too_little(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]
             min(int(table.history_samples[r]) for r in rows) * interval
             for rows, interval in zip(choices, intervals, strict=True)
         )
-        if known_ms < policy.need.min_confidence * policy.need.confidence_unit:
+        least_ms = policy.need.min_confidence * policy.need.confidence_unit
+        if action.target.kind != "CronJob" and known_ms < least_ms:
             found.append(f"pod {pod.name} is known for too short a time")
     if action.lever == "template":
         if max(lasted, default=0) > action.after * 10_000 * target:
@@ -184,7 +209,8 @@ def _against_statements(snapshot: Snapshot, action: Action, policy: Policy) -> l
         str(action.after) not in text.replace(" ", "").split(",") for text in counts
     ):
         found.append("is no count that the owner allows")
-    if not consent and any(role not in {"serving", "interactive"} for role in roles):
+    runs = action.target.kind == "CronJob"
+    if not consent and (runs or any(role not in {"serving", "interactive"} for role in roles)):
         found.append("changes training without consent")
     return found
 
@@ -218,15 +244,17 @@ def _rates(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> list[
         boards = max(0, math.ceil(act.boards_milli / 1000))
         spent["day"] += boards * (now_ms - act.at_ms < DAY_MS)
         spent["hour"] += boards * (now_ms - act.at_ms < HOUR_MS)
-        spent[f"in {act.ref.namespace}"] += boards * (now_ms - act.at_ms < HOUR_MS)
+        for space in {act.ref.namespace, act.given_to or act.ref.namespace}:
+            spent[f"in {space}"] += boards * (now_ms - act.at_ms < HOUR_MS)
         spent["in flight"] += not act.verified
     limits = {"day": day, "hour": hour, "in flight": budgets.in_flight}
     for action in plan.actions:
-        namespace = f"in {action.target.namespace}"
-        limits[namespace] = share
-        spent.update(
-            {"in flight": 1} | dict.fromkeys(("day", "hour", namespace), action.saved_milli_boards // 1000)
-        )
+        given_to = action.seat.pod.namespace if action.seat else action.target.namespace
+        spaces = {f"in {action.target.namespace}", f"in {given_to}"}
+        limits |= dict.fromkeys(spaces, share)
+        boards = action.before if action.lever == "evict" else action.saved_milli_boards // 1000
+        spent.update(dict.fromkeys(("day", "hour", *spaces), boards))
+        spent["in flight"] += action.seat is None or action.seat.more == 0
     if not plan.actions:
         return []
     over = [f"{spent[what]} {what}, {limit} allowed" for what, limit in limits.items() if spent[what] > limit]
@@ -236,6 +264,176 @@ def _rates(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> list[
         if _taken(workload_of(snapshot, action), action) > at_once:
             over.append(f"{action.target}: more pods at once than the workload's budget")
     return over
+
+
+def eviction_by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
+    """Who is evicted, for whom, and whether it is a time to evict."""
+    if action.pod is None or action.seat is None or action.method != "make-room":
+        return ["an eviction without a pod or a seat"]
+    (victim,) = [p for p in live_pods(snapshot, action) if p.uid == action.pod.uid]
+    (waiting,) = [p for p in snapshot.pods if p.uid == action.seat.pod.uid]
+    shape, wanted = snapshot.shapes[victim.shape], snapshot.shapes[waiting.shape]
+    found = _unmeasured(snapshot, victim, action, policy)
+    if not found and not _yields(snapshot, victim, action, policy):
+        found.append("evicts who does not yield")
+    held = shape.demand.get(action.resource, 0)
+    if (action.before, action.after, action.saved_milli_boards) != (held, 0, 0) or held < 1:
+        found.append("does not say what is given")
+    if victim.node != action.seat.node or victim.deleting or not victim.ready or victim.phase != "Running":
+        found.append("evicts who holds no seat for good")
+    found += _not_to_be_served(snapshot, waiting, policy, now_ms)
+    known = policy.guards.schedulers
+    if wanted.scheduler not in known or shape.scheduler not in known:
+        found.append("crosses another scheduler")
+    return found + _not_to_be_evicted(snapshot, action, victim, policy, now_ms)
+
+
+def _not_to_be_served(snapshot: Snapshot, waiting: PodRow, policy: Policy, now_ms: int) -> list[str]:
+    found, wanted = [], snapshot.shapes[waiting.shape]
+    if waiting.node or waiting.deleting or waiting.phase != "Pending" or not waiting.unschedulable:
+        found.append("makes room for who does not wait")
+    rules = policy.yields
+    if wanted.priority_class in rules.classes or not any(
+        wanted.priority_class.startswith(prefix) for prefix in rules.beneficiaries
+    ):
+        found.append("makes room for a class that is no beneficiary")
+    if wanted.unmodelled or wanted.volume_claims or wanted.resource_claims:
+        found.append("cannot know where the waiting pod may go")
+    if any(
+        act.ref == snapshot.workloads[waiting.workload].ref
+        and act.method == "make-room"
+        and (act.not_before_ms > now_ms or now_ms - act.at_ms < policy.guards.backoff)
+        for act in snapshot.acts
+    ):
+        found.append("evicts for who was evicted")
+    return found
+
+
+def _not_to_be_evicted(
+    snapshot: Snapshot, action: Action, victim: PodRow, policy: Policy, now_ms: int
+) -> list[str]:
+    found, shape = [], snapshot.shapes[victim.shape]
+    floor = policy.guards.priority_floor
+    if shape.priority >= 2_000_000_000 or (floor is not None and shape.priority >= floor):
+        found.append("touches a priority over the floor")
+    if any(act.ref == action.target and now_ms - act.at_ms < policy.guards.cooldown for act in snapshot.acts):
+        found.append("acts within the cool-down")
+    if now_ms - max(victim.started_ms, victim.ready_ms) < max(
+        policy.methods.start_grace, policy.evidence.window
+    ):
+        found.append("evicts who has only just come")
+    return found + _not_to_be_evicted_at_all(snapshot, action, victim)
+
+
+def _not_to_be_evicted_at_all(snapshot: Snapshot, action: Action, victim: PodRow) -> list[str]:
+    workload = workload_of(snapshot, action)
+    found, kind = [], (action.target.group, action.target.kind)
+    mark = "gpu-autoscaler.io/do-not-disrupt"
+    stated = [victim.annotations, workload.annotations]
+    stated += [n.annotations for n in snapshot.namespaces if n.name == action.target.namespace]
+    if any(mark in texts for texts in stated):
+        found.append("ignores a mark")
+    if kind == ("", "Pod"):
+        if victim.annotations.get("gpu-autoscaler.io/evictable") != "true":
+            found.append("evicts a bare pod without consent")
+    elif kind not in {
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "ReplicaSet"),
+        ("batch", "Job"),
+    }:
+        found.append("evicts what may not come back")
+    if kind == ("batch", "Job") and (
+        workload.replicas > 1 or workload.failed_pods + victim.restarts + 1 > workload.backoff_limit
+    ):
+        found.append("fails a Job, or breaks a gang")
+    needed = {"PodDisruptionBudget", "HorizontalPodAutoscaler", "Node", "Job"}
+    if any(a.kind in needed and a.state not in {"available", "absent"} for a in snapshot.access):
+        found.append("a limit could not be read")
+    budgets = [
+        b for b in snapshot.budgets if b.namespace == victim.namespace and b.selector.selects(victim.labels)
+    ]
+    if len(budgets) > 1:
+        found.append("evicts a pod that the Eviction API never takes")
+    return found
+
+
+def _yields(snapshot: Snapshot, victim: PodRow, action: Action, policy: Policy) -> bool:
+    """By class; by idleness, where that yields; or as an under-used unit of strictly lower priority."""
+    shape, rules, table = snapshot.shapes[victim.shape], policy.yields, snapshot.holders
+    if shape.priority_class in rules.classes:
+        return True
+    lower = action.seat is not None and shape.priority < action.seat.priority and rules.lower_priority
+    for rows in _complete(snapshot, victim, action, policy):
+        use = sum(int(table.mean[r]) for r in rows) / (10_000 * len(rows))
+        idle = all(table.peak[r] <= policy.evidence.idle_ceiling * 10_000 for r in rows)
+        if (idle and (rules.idle or lower)) or (lower and use < policy.evidence.low_watermark):
+            return True
+    return False
+
+
+def eviction_laws(snapshot: Snapshot, plan: Plan, policy: Policy) -> list[str]:
+    """Each seat is on one node, holds its pod whole once its victims left, and needs every one of them.
+
+    Others who wait may have taken what is free.
+    """
+    found: list[str] = []
+    evictions = [a for a in plan.actions if a.seat and a.pod]
+    victims = {a.pod.uid for a in evictions if a.pod}
+    given: dict[str, list[str]] = {}
+    for action in evictions:
+        if action.seat:
+            given.setdefault(action.seat.pod.uid, []).append(action.seat.node)
+    by_uid = {pod.uid: pod for pod in snapshot.pods}
+    others = [p for p in snapshot.pods if not p.node and p.phase == "Pending" and p.uid not in given]
+    for waiting, nodes in given.items():
+        if len(set(nodes)) > 1:
+            found.append(f"the seat of {waiting} is on {len(set(nodes))} nodes")
+        seat = [a.seat for a in evictions if a.seat and a.seat.pod.uid == waiting]
+        if [one.more for one in seat] != list(range(len(seat) - 1, -1, -1)):
+            found.append(f"the seat of {waiting} is not told in order")
+        found += _lets_in(snapshot, nodes[0], by_uid[waiting])
+        seated = [by_uid[uid] for uid, places in given.items() if nodes[0] in places]
+        if _over(snapshot, nodes[0], seated, victims):
+            found.append(f"the pods seated on {nodes[0]} do not fit it")
+        for own in [a.pod.uid for a in evictions if a.seat and a.pod and a.seat.pod.uid == waiting]:
+            if not _over(snapshot, nodes[0], [*seated, *others], victims - {own}):
+                found.append(f"{own} leaves for nothing")
+    if evictions and not policy.methods.make_room:
+        found.append("evicts though the method is off")
+    return found
+
+
+def _lets_in(snapshot: Snapshot, name: str, waiting: PodRow) -> list[str]:
+    (host,) = [n for n in snapshot.nodes if n.name == name]
+    shape = snapshot.shapes[waiting.shape]
+    if host.unschedulable or host.deleting or not host.ready:
+        return [f"{name} takes no pods"]
+    if any(host.labels.get(key) != value for key, value in shape.node_selector.items()):
+        return [f"{name} has not the labels that {waiting.name} asks for"]
+    if any(t.effect in {"NoSchedule", "NoExecute"} for t in host.taints) and not shape.tolerations:
+        return [f"{name} has a taint that {waiting.name} does not tolerate"]
+    return []
+
+
+def _over(snapshot: Snapshot, name: str, seated: list[PodRow], gone: set[str]) -> list[str]:
+    """Components of the node that would be asked for too much, once the victims and all that is leaving have left."""
+    (host,) = [n for n in snapshot.nodes if n.name == name]
+    stay = [
+        pod
+        for pod in snapshot.pods
+        if pod.node == name
+        and not pod.deleting
+        and pod.uid not in gone
+        and pod.phase not in {"Succeeded", "Failed"}
+    ]
+    asked = Counter(host.taken)
+    asked["pods"] += host.taken_pods
+    for pod in (*stay, *seated):
+        asked.update(snapshot.shapes[pod.shape].demand)
+        asked["pods"] += 1
+    wanted = {n for pod in seated for n in snapshot.shapes[pod.shape].demand} | {"pods"}
+    return [n for n in wanted if asked[n] > host.allocatable.get(n, 0)]
 
 
 def scaled(value: str, count: int) -> Fraction:
@@ -257,6 +455,8 @@ def _moves(rollout: Rollout, replicas: int) -> tuple[int, int]:
 def _taken(workload: Workload, action: Action) -> int:
     if action.lever == "scale":
         return action.before - action.after
+    if action.lever == "evict" or workload.ref.kind == "CronJob":
+        return int(action.lever == "evict")
     if workload.ref.kind == "StatefulSet":
         return max(
             1, min(math.ceil(scaled(workload.rollout.max_unavailable, workload.replicas)), workload.replicas)
@@ -269,6 +469,8 @@ def _disruptions(snapshot: Snapshot, plan: Plan, budget: Budget) -> list[str]:
     for action in plan.actions:
         left = action.after if action.lever == "scale" else 1
         pods = [p for p in live_pods(snapshot, action) if p.namespace == budget.namespace]
+        if action.pod:
+            pods, left = [p for p in pods if p.uid == action.pod.uid], 1
         selected = [p for p in pods if budget.selector.selects(p.labels)]
         workload = workload_of(snapshot, action)
         if not selected or _taken(workload, action) == 0:
@@ -316,7 +518,11 @@ def _seats(snapshot: Snapshot, plan: Plan) -> list[str]:
 def _admission(snapshot: Snapshot, plan: Plan, quota: Quota) -> list[str]:
     """The quota while all roll-outs of the plan have their surge pods beside the old ones."""
     charge: Counter[str] = Counter()
-    rolling = [a for a in plan.actions if a.lever == "template" and a.target.namespace == quota.namespace]
+    rolling = [
+        a
+        for a in plan.actions
+        if a.lever == "template" and a.target.kind != "CronJob" and a.target.namespace == quota.namespace
+    ]
     for action in rolling:
         workload = workload_of(snapshot, action)
         surge = _moves(workload.rollout, workload.replicas)[0] if workload.ref.kind == "Deployment" else 0

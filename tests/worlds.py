@@ -8,10 +8,23 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from build import BOARD_MIB, DAY_MS, GPU, HOUR_MS, MINUTE_MS, NOW_MS, WINDOW_MS, Board, Spec, cluster, node
+from build import (
+    BOARD_MIB,
+    DAY_MS,
+    GPU,
+    HOUR_MS,
+    MINUTE_MS,
+    NOW_MS,
+    WINDOW_MS,
+    Board,
+    Spec,
+    cluster,
+    node,
+    waiting,
+)
 from hypothesis import strategies as st
 
-from autoscaler.decide.marks import ALLOWED_GPUS, DO_NOT_DISRUPT, MIN_REPLICAS, ROLE
+from autoscaler.decide.marks import ALLOWED_GPUS, DO_NOT_DISRUPT, EVICTABLE, MIN_REPLICAS, ROLE
 from autoscaler.model.cluster import (
     Autoscaler,
     Budget,
@@ -24,7 +37,7 @@ from autoscaler.model.cluster import (
     WorkloadRef,
 )
 from autoscaler.model.evidence import HolderTable, Source, UnownedDevice
-from autoscaler.model.plan import Action, Plan
+from autoscaler.model.plan import Action, Plan, Seat
 from autoscaler.model.policy import Policy, policy_from_dict
 from autoscaler.model.selectors import LabelRequirement, LabelSelector
 from autoscaler.model.shapes import PodShape, Taint
@@ -262,7 +275,12 @@ def limits(draw: st.DrawFn, *, used: int = 10) -> dict[str, Any]:
                 WorkloadRef("apps", "Deployment", "team", "w0"),
                 NOW_MS - draw(st.sampled_from([-HOUR_MS, 0, 2 * HOUR_MS, 2 * DAY_MS])),
                 draw(st.sampled_from([-1000, 0, 1000, 4000])),
-                draw(st.booleans()),
+                draw(mostly(True, False)),
+                method=draw(mostly("right-size", "", "make-room")),
+                reversals=draw(mostly(0, 1, 2)),
+                not_before_ms=NOW_MS + draw(mostly(-1, HOUR_MS)),
+                why="a test says so",
+                given_to=draw(mostly("", "team", "lab")),
             )
         ),
     }
@@ -466,13 +484,16 @@ def carry_out(snapshot: Snapshot, plan: Plan, *, at_ms: int = NOW_MS) -> Snapsho
     """The cluster once every action is done: the load is divided over what is left, and clipped at one board."""
     for action in plan.actions:
         snapshot = _carried_out(snapshot, action)
-        act = PastAct(action.target, at_ms, action.saved_milli_boards)
+        boards_milli = action.before * 1000 if action.lever == "evict" else action.saved_milli_boards
+        act = PastAct(action.target, at_ms, boards_milli, method=action.method)
         snapshot = msgspec.structs.replace(snapshot, acts=(*snapshot.acts, act))
     return snapshot
 
 
 def _carried_out(snapshot: Snapshot, action: Action) -> Snapshot:
     (index,) = [n for n, w in enumerate(snapshot.workloads) if w.uid == action.uid]
+    if action.pod and action.seat:
+        return _evicted(snapshot, action.pod.uid, action.seat)
     pods = sorted(pods_of(snapshot, action.target), key=lambda n: snapshot.pods[n].name)
     if action.lever == "template":
         for pod in pods:
@@ -483,6 +504,23 @@ def _carried_out(snapshot: Snapshot, action: Action) -> Snapshot:
     keep = len([row for row in rows if snapshot.holders.pod[row] not in gone])
     ordered = sorted(rows, key=lambda row: (snapshot.holders.pod[row] in gone, row))
     return _rescaled(_redivided(snapshot, ordered, keep), index, gone, action.after)
+
+
+def _evicted(snapshot: Snapshot, victim: str, seat: Seat) -> Snapshot:
+    """The victim's successor waits under a new name, the beneficiary runs once the last of its victims has left."""
+    (at,) = [n for n, pod in enumerate(snapshot.pods) if pod.uid == victim]
+    rows = [row for row in range(len(snapshot.holders)) if row not in rows_of(snapshot, {at})]
+    waits = {"phase": "Pending", "ready": False, "unschedulable": "no room", "started_ms": -1, "ready_ms": -1}
+    runs = {"phase": "Running", "ready": True, "unschedulable": "", "started_ms": NOW_MS, "ready_ms": NOW_MS}
+    pods = []
+    for n, pod in enumerate(snapshot.pods):
+        changes: dict[str, Any] = {}
+        if n == at:
+            changes = {**waits, "node": "", "name": f"{pod.name}-again", "uid": f"{pod.uid}-again"}
+        elif pod.uid == seat.pod.uid:
+            changes = {**runs, "node": seat.node} if seat.more == 0 else {"nominated_node": seat.node}
+        pods.append(msgspec.structs.replace(pod, **changes))
+    return msgspec.structs.replace(only_rows(snapshot, rows), pods=tuple(pods))
 
 
 def _redivided(snapshot: Snapshot, rows: list[int], keep: int) -> Snapshot:
@@ -645,5 +683,120 @@ def rates() -> st.SearchStrategy[Policy]:
                 {"priorityFloor": st.sampled_from([None, None, 50]), "cooldown": mostly("1h", "0")}
             ),
             "methods": st.fixed_dictionaries({"restartFactor": st.just(0.1), "scaleIn": mostly(True, False)}),
+        }
+    ).map(policy_from_dict)
+
+
+CLASSES = (
+    ("gpu-burst", 1_000_000),
+    ("medium-priority-a100", 100_000),
+    ("", 0),
+    ("high-priority-a100", 1_000_000),
+)
+
+
+@st.composite
+def crowded_specs(draw: st.DrawFn, *, name: str, wild: bool) -> Spec:
+    """A unit or two that hold boards on one of two nodes, of any class, priority and use; if `wild`, it may have to stay."""
+
+    def rarely(*others: Any) -> Any:
+        return draw(mostly({}, *others)) if wild else {}
+
+    gpus, use = draw(st.sampled_from([1, 1, 2])), draw(st.sampled_from([0.0, 0.1, 0.9]))
+    owners = [("Deployment", "apps"), ("StatefulSet", "apps"), ("Job", "batch")]
+    kind, group = draw(st.sampled_from([*owners, ("Pod", ""), ("DaemonSet", "apps")] if wild else owners))
+    board = Board(use, **rarely({"coverage": 0.5}, {"age_ms": HOUR_MS}, {"flags": 1}))
+    replicas = draw(mostly(1, 2)) if group == "apps" else 1
+    class_name, priority = draw(st.sampled_from(CLASSES))
+    return Spec(
+        name=name,
+        namespace=draw(mostly("team", "lab")),
+        kind=kind,
+        group=group,
+        gpus=gpus,
+        seen=((board,) * gpus,) * replicas,
+        node=draw(st.sampled_from(["node-1", "node-2"])),
+        container=rarely({"ports": (8080,)}, {"image": "jupyter:1"}, {"parallelism": ("WORLD_SIZE",)}),
+        shape={"priority_class": class_name, "priority": priority}
+        | rarely({"priority": 2_000_000_000}, {"scheduler": "volcano"}),
+        pod=rarely(
+            {"annotations": {EVICTABLE: "true"}},
+            {"annotations": {DO_NOT_DISRUPT: "true"}},
+            {"deleting": True},
+            {"ready": False},
+            {"restarts": 6},
+            {"started_ms": NOW_MS - MINUTE_MS},
+        ),
+        workload=rarely({"backoff_limit": 0}, {"failed_pods": 6}, {"deleting": True}),
+    )
+
+
+@st.composite
+def waiting_specs(draw: st.DrawFn, *, name: str, wild: bool) -> Spec:
+    """A pod that waits, mostly of the class that room is made for."""
+
+    def rarely(*others: Any) -> Any:
+        return draw(mostly({}, *others)) if wild else {}
+
+    return waiting(
+        name,
+        draw(st.sampled_from([1, 2, 2, 3, 4])),
+        namespace=draw(mostly("team", "lab")),
+        cpu_milli=draw(mostly(1_000, 200_000)) if wild else 1_000,
+        pod={"created_ms": NOW_MS - draw(st.sampled_from([0, 1, HOUR_MS]))}
+        | draw(mostly({}, {"nominated_node": "node-1"}, {"nominated_node": "node-2"}))
+        | rarely({"unschedulable": ""}, {"deleting": True}, {"nominated_node": "gone"}),
+        shape=draw(mostly({}, {"priority": 2_000_000}, {"node_selector": {"gpu-type": "a100"}}))
+        | rarely(
+            {"priority_class": "gpu-burst"},
+            {"priority_class": "medium-priority-a100", "priority": 100_000},
+            {"unmodelled": ("podAffinity",)},
+            {"volume_claims": True},
+            {"scheduler": "volcano"},
+        ),
+    )
+
+
+@st.composite
+def crowded_worlds(draw: st.DrawFn) -> Snapshot:
+    """Two nodes that are full or nearly so, and pods that wait for them: with clean evidence, or under every kind of limit."""
+    wild = draw(mostly(False, True, True))
+    held = [draw(crowded_specs(name=f"w{n}", wild=wild)) for n in range(draw(st.integers(1, 8)))]
+    asking = [draw(waiting_specs(name=f"p{n}", wild=wild)) for n in range(draw(st.integers(1, 3)))]
+    boards = [sum(s.gpus * len(s.seen) for s in held if s.node == f"node-{n}") for n in (1, 2)]
+    taint = {"taints": (Taint("gpu", "", "NoSchedule"),)}
+    changes = draw(mostly({}, {"unschedulable": True}, taint, {"taken_pods": 108})) if wild else {}
+    nodes = (
+        node(gpus=boards[0] + draw(mostly(0, 1)), **changes),
+        node("node-2", gpus=boards[1] + draw(mostly(0, 1)), labels={"gpu-type": "a100"}),
+    )
+    return cluster(*held, *asking, nodes=nodes, **(draw(limits(used=sum(boards))) if wild else {}))
+
+
+def yielding() -> st.SearchStrategy[Policy]:
+    """Policies that differ in who yields to whom, and in their budgets."""
+    share = mostly(1.0, 0.5, 0.2)
+    return st.fixed_dictionaries(
+        {
+            "yield": st.fixed_dictionaries(
+                {
+                    "idle": st.booleans(),
+                    "lowerPriority": st.booleans(),
+                    "beneficiaries": mostly(["high-priority-"], [""]),
+                    "classes": mostly(["gpu-burst"], []),
+                }
+            ),
+            "budgets": st.fixed_dictionaries(
+                {
+                    "inFlight": mostly(1000, 0, 1, 2),
+                    "fleetPerHour": share,
+                    "namespaceShare": share,
+                    "fleetPerDay": share,
+                }
+            ),
+            "guards": st.fixed_dictionaries({"priorityFloor": mostly(None, 1_000_000)}),
+            "evidence": st.fixed_dictionaries({"fleetCoverage": mostly(0.0, 0.8)}),
+            "methods": st.fixed_dictionaries({"makeRoom": mostly(True, True, False)}),
+            "modes": st.fixed_dictionaries({"default": mostly("apply", "recommend", "observe")}),
         }
     ).map(policy_from_dict)

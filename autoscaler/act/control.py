@@ -8,12 +8,14 @@ from urllib.parse import quote
 import msgspec
 
 from autoscaler.act.contract import Api
-from autoscaler.act.ledger import decoder
-from autoscaler.kube.errors import Conflict, KubeError, NotFound
+from autoscaler.act.shards import LABELS, decoder
+from autoscaler.kube.errors import UNREADABLE, Conflict, KubeError, NotFound
 
 NAME: Final = "gpu-autoscaler-control"
 KEY: Final = "paused"
 _TRIES: Final = 3
+_WORDS: Final = 300
+_MERGE: Final = "application/merge-patch+json"
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -25,7 +27,7 @@ class Pause(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         why = f": {self.because}" if self.because else ""
-        return f"paused by {self.by or 'somebody'} at {self.at}{why}"
+        return f"paused by {self.by or 'somebody'} at {self.at}{why}"[:_WORDS]
 
 
 _pause_decoder = msgspec.json.Decoder(Pause)
@@ -44,7 +46,7 @@ async def read_control(api: Api, namespace: str) -> str:
         return ""
     try:
         return str(_pause_decoder.decode(text))
-    except (msgspec.MsgspecError, ValueError):
+    except UNREADABLE:
         return f"paused, in words that cannot be read: {text[:80]!r}"
 
 
@@ -57,7 +59,7 @@ async def pause(api: Api, namespace: str, *, by: str, because: str, now_ms: int)
 
 
 async def resume(api: Api, namespace: str) -> bool:
-    """Lets it go on; whether it was paused. Raises `KubeError`."""
+    """Lets it go on, also after a pause that cannot be read; whether it was paused. Raises `KubeError`."""
     was_paused = bool(await read_control(api, namespace))
     if was_paused:
         await _set(api, namespace, lambda _: "")
@@ -76,20 +78,19 @@ async def _set(api: Api, namespace: str, change: Callable[[str], str]) -> None:
 
 
 async def _set_once(api: Api, namespace: str, change: Callable[[str], str]) -> None:
-    metadata = {
-        "name": NAME,
-        "namespace": namespace,
-        "labels": {"app.kubernetes.io/name": "gpu-autoscaler"},
-    }
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     try:
         item = await api.get_json(_path(namespace), None, decoder)
     except NotFound:
-        await api.write("POST", _folder(namespace), {**body, "data": {KEY: change("")}}, decoder)
+        metadata = {"name": NAME, "namespace": namespace, "labels": LABELS}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: change("")}}
+        await api.write("POST", _folder(namespace), body, decoder)
         return
-    data = {**(item.data or {}), KEY: change((item.data or {}).get(KEY, ""))}
-    metadata["resourceVersion"] = item.metadata.resource_version
-    await api.write("PUT", _path(namespace), {**body, "data": data}, decoder)
+    # On the version that was read, so that nobody's pause is written over; whatever else is there is kept.
+    patch = {
+        "metadata": {"resourceVersion": item.metadata.resource_version},
+        "data": {KEY: change((item.data or {}).get(KEY, "")) or None},
+    }
+    await api.write("PATCH", _path(namespace), patch, decoder, content_type=_MERGE)
 
 
 def _folder(namespace: str) -> str:

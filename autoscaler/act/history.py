@@ -1,20 +1,26 @@
 """What the planner has to know of the ledger: when what was changed, and who is to be left alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
-from autoscaler.act.transitions import RESTORING
-from autoscaler.model.cluster import PastAct
+from autoscaler.act.transitions import REMEMBERED_MS, RESTORING
+from autoscaler.model.cluster import PastAct, WorkloadRef
+from autoscaler.model.duration import LATEST_MS
 from autoscaler.model.ledger import Entry, Record
-from autoscaler.model.policy import DAY_MS, HOUR_MS
 
-REMEMBERED_MS: Final = DAY_MS + HOUR_MS
-"""The longest budget is a day."""
+_ALL_READ: Final[Mapping[WorkloadRef, str]] = MappingProxyType({})
 
 
-def past_acts(entries: Iterable[Entry], *, now_ms: int) -> tuple[PastAct, ...]:
-    """One row for each act that was or may have been sent lately, and one for each workload that is left alone."""
+def past_acts(
+    entries: Iterable[Entry], *, now_ms: int, unreadable: Mapping[WorkloadRef, str] = _ALL_READ
+) -> tuple[PastAct, ...]:
+    """One row for each act that was or may have been sent lately, and one for each workload that is left alone.
+
+    A workload whose entry cannot be read is left alone for good, `unreadable` says why.
+    """
     rows = [row for entry in entries for row in _rows(entry, now_ms)]
+    rows += [PastAct(ref=ref, at_ms=0, not_before_ms=LATEST_MS, why=why) for ref, why in unreadable.items()]
     return tuple(sorted(rows, key=lambda row: (row.at_ms, row.ref, row.method)))
 
 
@@ -45,6 +51,7 @@ def _row(entry: Entry, record: Record) -> PastAct:
         boards_milli=0 if restoring else boards_milli,
         verified=not record.is_open,
         method="" if restoring else action.method,
+        given_to=action.seat.pod.namespace if action.seat is not None else "",
         reversals=entry.reversals,
         failures=entry.failures,
         not_before_ms=entry.not_before_ms,

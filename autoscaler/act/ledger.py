@@ -4,33 +4,25 @@ That swap is the fence for every lever. A new leader stamps every shard with its
 meets a version that it has not read, reads again, finds a larger term, and has lost its authority.
 """
 
-import zlib
+import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final
-from urllib.parse import quote
+from typing import Final
 
-import msgspec
-
-from autoscaler.act import transitions
+from autoscaler.act import shards, transitions
 from autoscaler.act.contract import Api, AuthorityLostError, Site
 from autoscaler.act.history import past_acts
-from autoscaler.act.requests import Request
-from autoscaler.act.transitions import InHandError
+from autoscaler.act.shards import Shard, decoder
+from autoscaler.act.transitions import RESTORING, InHandError
 from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import Conflict, NotFound
-from autoscaler.kube.wire import Wire
-from autoscaler.model.cluster import PastAct
-from autoscaler.model.ledger import VERSION, Actor, Entry, Record, State
+from autoscaler.model.cluster import PastAct, WorkloadRef
+from autoscaler.model.ledger import Actor, Entry, Record, State
 from autoscaler.model.plan import Action
 from autoscaler.model.policy import Guards
 
 SHARDS: Final = 8
-NAME: Final = "gpu-autoscaler-ledger"
-TERM: Final = "gpu-autoscaler.io/ledger-term"
-HOLDER: Final = "gpu-autoscaler.io/ledger-holder"
-MAX_BYTES: Final = 900 * 1024
-"""The API server takes 1 MiB of ConfigMap."""
-_TRIES: Final = 4
+_TRIES: Final = 3
+Change = Callable[[Entry | None], Entry]
 
 
 class LedgerError(Exception):
@@ -42,36 +34,7 @@ class LedgerConflictError(LedgerError):
 
 
 class LedgerUnreadableError(LedgerError):
-    """An entry cannot be read, or a shard is full."""
-
-
-class _Meta(Wire):
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class ConfigMap(Wire):
-    """A ConfigMap as far as it is read."""
-
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    data: dict[str, str] | None = None
-
-
-decoder = msgspec.json.Decoder(ConfigMap)
-_entry_decoder = msgspec.json.Decoder(Entry)
-Change = Callable[[Entry | None], Entry]
-
-
-class Shard(msgspec.Struct, frozen=True):
-    """One ConfigMap as it was read or written last; `texts` of entries that cannot be read stay as they are."""
-
-    version: str = ""
-    term: int = 0
-    holder: str = ""
-    texts: Mapping[str, str] = {}
-    entries: Mapping[str, Entry] = {}
+    """An entry or a shard's term cannot be read, or a shard is full."""
 
 
 class ConfigMapLedger:
@@ -84,6 +47,7 @@ class ConfigMapLedger:
         self._now_ms = now_ms
         self._guards = guards
         self._shards: list[Shard] = [Shard() for _ in range(shards)]
+        self._locks = [asyncio.Lock() for _ in range(shards)]
 
     @property
     def entries(self) -> dict[str, Entry]:
@@ -93,36 +57,46 @@ class ConfigMapLedger:
     @property
     def unreadable(self) -> dict[str, str]:
         """Entries that this version cannot read, by workload uid: they are kept and never acted on."""
-        return {
-            uid: f"entry {uid} has a form that this version does not know"
-            for shard in self._shards
-            for uid in shard.texts
-            if uid not in shard.entries
-        }
+        return {uid: found.why for shard in self._shards for uid, found in shard.unread.items()}
+
+    @property
+    def unreadable_refs(self) -> dict[WorkloadRef, str]:
+        """The workloads of such entries, where the text still names one: these are left alone, others are not."""
+        return shards.unread_refs(self._shards)
 
     @property
     def fault(self) -> str:
-        """Why nothing may be done; an entry that cannot be read may be about any workload."""
-        return next(iter(self.unreadable.values()), "")
+        """Why nothing may be done at all: a shard whose term cannot be read, or an entry that may be about any workload."""
+        faults = [shard.fault for shard in self._shards if shard.fault]
+        unnamed = [
+            found.why for shard in self._shards for found in shard.unread.values() if found.ref is None
+        ]
+        return next(iter((*faults, *unnamed)), "")
 
     @property
     def largest_term(self) -> int:
         """The largest term that any shard carries."""
-        return max(shard.term for shard in self._shards)
+        return max(0, *(shard.term for shard in self._shards))
+
+    def now_ms(self) -> int:
+        """The time by which it is kept."""
+        return self._now_ms()
 
     def past_acts(self) -> tuple[PastAct, ...]:
         """What cool-downs, back-offs and budgets need to know."""
-        return past_acts(self.entries.values(), now_ms=self._now_ms())
+        return past_acts(self.entries.values(), now_ms=self._now_ms(), unreadable=self.unreadable_refs)
 
     async def load(self, api: Api) -> None:
         """Reads every shard; one that does not exist is empty."""
-        for number in range(len(self._shards)):
-            self._shards[number] = await self._read(api, number)
+        for number, lock in enumerate(self._locks):
+            # An answer from before one of our own swaps must not replace what that swap left.
+            async with lock:
+                self._shards[number] = await self._read(api, number)
 
     async def take_over(self, writer: Writer) -> None:
         """Stamps every shard with our term, so that an older leader can write none of them any more.
 
-        Raises `AuthorityLostError` where a shard carries a larger one.
+        Raises `AuthorityLostError` where a shard carries a larger one, or ours under another holder.
         """
         for number in range(len(self._shards)):
             await self._swap(writer, number, Site.FENCE, lambda shard: shard.entries)
@@ -130,7 +104,12 @@ class ConfigMapLedger:
     async def intend(
         self, writer: Writer, action: Action, *, actor: Actor, settle_ms: int, undoes: str = ""
     ) -> Record:
-        """Writes an act down before it is sent; whoever loses the swap must not send it."""
+        """Writes an act down before it is sent; whoever loses the swap must not send it.
+
+        A person's undo closes an accepted act that is not verified yet, in the same swap. Raises `InHandError`,
+        `LedgerConflictError`, `LedgerUnreadableError` (also where the shard has no room for another act; putting back
+        always has), `AuthorityLostError`, or the transport's errors, after which the act may be written down.
+        """
         now_ms = self._now_ms()
         record = Record(
             id=f"{action.id}-{now_ms}",
@@ -142,13 +121,17 @@ class ConfigMapLedger:
             term=writer.authority.term,
             undoes=undoes,
         )
-        await self.change(
-            writer, action.uid, Site.LEDGER_INTENT, lambda entry: transitions.begin(entry, record)
+        entry = await self._change(
+            writer,
+            action.uid,
+            Site.LEDGER_INTENT,
+            lambda entry: transitions.begin(entry, record),
+            most_bytes=None if actor in RESTORING else shards.MAX_BYTES,
         )
-        return record
+        return entry.records[-1]
 
     async def advance(self, writer: Writer, record: Record, state: State, *, detail: str = "") -> Record:
-        """Writes down how an act went on."""
+        """Writes down how an act went on; raises `TransitionError` where it went on otherwise in the meantime."""
         now_ms, guards = self._now_ms(), self._guards()
 
         def moved(entry: Entry | None) -> Entry:
@@ -161,113 +144,82 @@ class ConfigMapLedger:
 
     async def change(self, writer: Writer, uid: str, site: Site, apply: Change) -> Entry:
         """Changes one entry by compare-and-swap, on whatever is there now."""
+        return await self._change(writer, uid, site, apply)
+
+    async def _change(
+        self, writer: Writer, uid: str, site: Site, apply: Change, *, most_bytes: int | None = None
+    ) -> Entry:
         changed: list[Entry] = []
 
         def entries_after(shard: Shard) -> Mapping[str, Entry]:
-            if uid in shard.texts and uid not in shard.entries:
-                raise LedgerUnreadableError(f"the entry of {uid} has a form that this version does not know")
+            unread = shard.unread.get(uid)
+            if unread is not None:
+                raise LedgerUnreadableError(unread.why)
             changed[:] = [apply(shard.entries.get(uid))]
             return {**shard.entries, uid: changed[0]}
 
-        await self._swap(writer, self._number(uid), site, entries_after)
+        number = shards.number_of(uid, len(self._shards))
+        await self._swap(writer, number, site, entries_after, most_bytes=most_bytes)
         return changed[0]
 
-    def _number(self, uid: str) -> int:
-        return zlib.crc32(uid.encode()) % len(self._shards)
-
     async def _swap(
-        self, writer: Writer, number: int, site: Site, entries_after: Callable[[Shard], Mapping[str, Entry]]
+        self,
+        writer: Writer,
+        number: int,
+        site: Site,
+        entries_after: Callable[[Shard], Mapping[str, Entry]],
+        *,
+        most_bytes: int | None = None,
     ) -> None:
-        for attempt in range(_TRIES):
-            if attempt:
-                self._shards[number] = await self._read(writer.api, number)
-            shard = self._shards[number]
-            term = self._term(writer, shard)
-            entries = self._remembered(entries_after(shard))
-            texts = self._texts(shard, entries)
-            try:
-                answer = await writer.send(
-                    site, self._request(number, shard, texts, term, writer.authority.holder), decoder
+        async with self._locks[number]:
+            for attempt in range(_TRIES):
+                if attempt:
+                    self._shards[number] = await self._read(writer.api, number)
+                shard = self._shards[number]
+                term, holder = _stamp(writer, shard)
+                texts = self._texts(shard, entries_after(shard), most_bytes)
+                request = shards.swap_request(
+                    shard, texts, namespace=self._namespace, number=number, term=term, holder=holder
                 )
-            except (Conflict, NotFound):
-                continue
-            self._shards[number] = _shard(answer)
-            return
+                try:
+                    self._shards[number] = shards.shard_of(await writer.send(site, request, decoder))
+                except (Conflict, NotFound):
+                    continue
+                return
         raise LedgerConflictError(f"shard {number} was written by others {_TRIES} times in a row")
 
-    def _term(self, writer: Writer, shard: Shard) -> int:
-        """A person's command keeps the term that is there; a leader must not find a larger one."""
-        term = writer.authority.term
-        if term and shard.term > term:
-            raise AuthorityLostError(
-                f"the ledger belongs to term {shard.term} of {shard.holder}, ours is {term}"
-            )
-        return term or shard.term
-
-    def _remembered(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    def _texts(self, shard: Shard, entries: Mapping[str, Entry], most_bytes: int | None) -> dict[str, str]:
         now_ms = self._now_ms()
-        return {uid: one for uid, one in entries.items() if not transitions.is_forgettable(one, now_ms)}
-
-    def _texts(self, shard: Shard, entries: Mapping[str, Entry]) -> dict[str, str]:
-        kept = {uid: text for uid, text in shard.texts.items() if uid not in shard.entries}
-        kept |= {
-            uid: shard.texts[uid]
-            if shard.entries.get(uid) == entry
-            else msgspec.json.encode(entry, order="deterministic").decode()
-            for uid, entry in entries.items()
-        }
-        size = sum(len(uid) + len(text.encode()) for uid, text in kept.items())
-        if size > MAX_BYTES:
-            raise LedgerUnreadableError(f"a shard of the ledger is full: {size} of {MAX_BYTES} bytes")
-        return dict(sorted(kept.items()))
-
-    def _path(self, number: int | None) -> str:
-        base = f"/api/v1/namespaces/{quote(self._namespace, safe='')}/configmaps"
-        return base if number is None else f"{base}/{NAME}-{number}"
-
-    def _request(
-        self, number: int, shard: Shard, texts: Mapping[str, str], term: int, holder: str
-    ) -> Request:
-        metadata: dict[str, Any] = {
-            "name": f"{NAME}-{number}",
-            "namespace": self._namespace,
-            "labels": {"app.kubernetes.io/name": "gpu-autoscaler"},
-            "annotations": {TERM: str(term), HOLDER: holder},
-        }
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": texts}
-        if not shard.version:
-            return Request("POST", self._path(None), body)
-        metadata["resourceVersion"] = shard.version
-        return Request("PUT", self._path(number), body)
+        kept = shards.remembered(entries, now_ms)
+        texts = shards.texts_after(shard, kept)
+        if shards.size_of(texts) <= shards.MAX_BYTES:
+            return texts
+        texts = shards.texts_after(shard, shards.shortened(kept, now_ms))
+        size = shards.size_of(texts)
+        if most_bytes is not None and size > most_bytes:
+            raise LedgerUnreadableError(f"a shard of the ledger is full: {size} of {most_bytes} bytes")
+        return texts
 
     async def _read(self, api: Api, number: int) -> Shard:
         try:
-            return _shard(await api.get_json(self._path(number), None, decoder))
+            return shards.shard_of(await api.get_json(shards.path_of(self._namespace, number), None, decoder))
         except NotFound:
             return Shard()
 
 
-def _shard(item: ConfigMap) -> Shard:
-    texts = item.data or {}
-    marks = item.metadata.annotations or {}
-    term = marks.get(TERM, "0")
-    read = {uid: _entry(text) for uid, text in texts.items()}
-    return Shard(
-        version=item.metadata.resource_version,
-        term=int(term) if term.isascii() and term.isdecimal() else 0,
-        holder=marks.get(HOLDER, ""),
-        texts=texts,
-        entries={uid: entry for uid, entry in read.items() if entry is not None and entry.uid == uid},
-    )
+def _stamp(writer: Writer, shard: Shard) -> tuple[int, str]:
+    """The term and holder to write; a person's command keeps what is there, a leader must find no other leader's.
 
-
-def _entry(text: str) -> Entry | None:
-    """The entry, or None for a text of another version or form."""
-    try:
-        entry = _entry_decoder.decode(text)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None
-    return entry if entry.version == VERSION else None
+    A Lease that was deleted counts its terms from the beginning, so the same term under another holder is not ours.
+    """
+    if shard.fault:
+        raise LedgerUnreadableError(shard.fault)
+    term, holder = writer.authority.term, writer.authority.holder
+    if not term:
+        return shard.term, shard.holder
+    if shard.term > term or (shard.term == term and shard.holder not in {"", holder}):
+        raise AuthorityLostError(f"the ledger belongs to term {shard.term} of {shard.holder}, ours is {term}")
+    return term, holder
 
 
 __all__ = [
@@ -276,4 +228,5 @@ __all__ = [
     "LedgerConflictError",
     "LedgerError",
     "LedgerUnreadableError",
+    "decoder",
 ]

@@ -131,9 +131,14 @@ class LivePod(msgspec.Struct, frozen=True):
     annotations: Mapping[str, str] = {}
 
 
-def live_workload(ref: WorkloadRef, item: WorkloadObject) -> LiveWorkload:
-    """The object of a GET, or the answer to a patch."""
+def live_workload(ref: WorkloadRef, item: WorkloadObject, *, of_scale: bool = False) -> LiveWorkload:
+    """The object of a GET, or the answer to a patch.
+
+    `of_scale` is for the answer of a scale subresource: it leaves the replicas out where they are 0, while a workload
+    that states none has 1.
+    """
     meta, spec = item.metadata, item.spec
+    unstated = 0 if of_scale else 1
     template = spec.template
     if spec.job_template is not None and spec.job_template.spec is not None:
         template = spec.job_template.spec.template
@@ -145,7 +150,7 @@ def live_workload(ref: WorkloadRef, item: WorkloadObject) -> LiveWorkload:
         uid=meta.uid,
         resource_version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
-        replicas=1 if spec.replicas is None else spec.replicas,
+        replicas=unstated if spec.replicas is None else spec.replicas,
         amounts={container.name: _amounts(container) for container in containers},
         own_entries=tuple(
             index for index, entry in enumerate(meta.managed_fields or ()) if entry.manager == OWN_MANAGER

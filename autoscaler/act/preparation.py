@@ -141,7 +141,7 @@ async def _rehearse_steps(steps: tuple[Step, ...], writer: Writer) -> Outcome | 
 
 async def _rehearse_change(action: Action, act: Step, writer: Writer) -> Outcome | None:
     answer = await writer.send(Site.DRY_RUN, act.request.rehearsed(), workload_decoder)
-    shown = live_workload(action.target, answer)
+    shown = live_workload(action.target, answer, of_scale=action.lever == "scale")
     value = shown.value(action.lever, resource=action.resource, container=action.container)
     if value == action.after:
         return None

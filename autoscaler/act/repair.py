@@ -4,17 +4,18 @@ An act that the object shows has happened and is followed up. One that it does n
 request of it can be under way any more.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from autoscaler.act.executor import Executor
 from autoscaler.act.ledger import ConfigMapLedger
 from autoscaler.act.writer import Writer
-from autoscaler.model.ledger import Record, State
+from autoscaler.model.ledger import Record
 
-Settled = Literal["acted", "dropped", "superseded", "gone", "waiting"]
-MARGIN_MS = 5_000
+_End = Literal["acted", "dropped", "superseded", "gone"]
+Settled = _End | Literal["waiting"]
+MARGIN_MS: Final = 5_000
 """On top of the record's own limit: clocks of leaders differ, and what is seen late was sent in time."""
 
 
@@ -44,10 +45,10 @@ async def settle(
     record = await ledger.advance(writer, record, state, detail=detail)
     if state == "acted":
         await executor.finish(record, writer)
-    return Repair(record, _settled(state), detail)
+    return Repair(record, state, detail)
 
 
-async def _look(record: Record, writer: Writer) -> tuple[State | None, str]:
+async def _look(record: Record, writer: Writer) -> tuple[_End | None, str]:
     """Where the live object says that the act is; None where it shows the state before."""
     action = record.action
     if action.lever == "evict":
@@ -65,15 +66,3 @@ async def _look(record: Record, writer: Writer) -> tuple[State | None, str]:
     if value == action.before:
         return None, ""
     return "superseded", f"it is at {value}"
-
-
-def _settled(state: State) -> Settled:
-    return (
-        "acted"
-        if state == "acted"
-        else "gone"
-        if state == "gone"
-        else "superseded"
-        if state == "superseded"
-        else "dropped"
-    )

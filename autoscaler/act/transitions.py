@@ -6,8 +6,8 @@ import msgspec
 
 from autoscaler.model.duration import LATEST_MS
 from autoscaler.model.ledger import RECORDS_KEPT, Change, Entry, Record, State
-from autoscaler.model.plan import Action, Lever
-from autoscaler.model.policy import DAY_MS, Guards
+from autoscaler.model.plan import Action
+from autoscaler.model.policy import DAY_MS, HOUR_MS, Guards
 
 ALLOWED: Final[dict[State, frozenset[State]]] = {
     "intended": frozenset({"acted", "dropped", "superseded", "gone"}),
@@ -22,6 +22,9 @@ ALLOWED: Final[dict[State, frozenset[State]]] = {
 RESTORING: Final = frozenset({"revert", "undo"})
 """Actors whose acts put something back."""
 FORGOTTEN_AFTER_MS: Final = 30 * DAY_MS
+REMEMBERED_MS: Final = DAY_MS + HOUR_MS
+"""The longest budget and the eviction memory are a day."""
+_DETAIL: Final = 300
 
 
 class TransitionError(ValueError):
@@ -33,13 +36,27 @@ class InHandError(Exception):
 
 
 def begin(entry: Entry | None, record: Record) -> Entry:
-    """Writes an act down before it is sent; raises `InHandError` while another one is open."""
+    """Writes an act down before it is sent, as the last record; raises `InHandError` while another one is open.
+
+    A person's undo does not wait for an accepted act to be verified: it closes it, until the undo itself is dropped.
+    """
     action = record.action
     if entry is None:
         return Entry(ref=action.target, uid=action.uid, records=(record,))
-    if entry.open_record is not None:
-        raise InHandError(f"{entry.ref}: act {entry.open_record.id} is still open")
-    return msgspec.structs.replace(entry, records=_kept((*entry.records, record)))
+    earlier = entry.records
+    open_act = entry.open_record
+    if open_act is not None:
+        if record.actor != "undo" or open_act.state != "acted":
+            raise InHandError(f"{entry.ref}: act {open_act.id} is still open")
+        closed = msgspec.structs.replace(
+            open_act,
+            state="undone",
+            closed_ms=record.intended_ms,
+            detail="put back by a person before it was verified",
+        )
+        earlier = tuple(closed if one is open_act else one for one in earlier)
+    record = _unlike(record, {one.id for one in earlier})
+    return msgspec.structs.replace(entry, records=_kept((*earlier, record)))
 
 
 def advance(
@@ -54,7 +71,7 @@ def advance(
     moved = msgspec.structs.replace(
         record,
         state=state,
-        detail=detail or record.detail,
+        detail=detail[:_DETAIL] or record.detail,
         acted_ms=at_ms if state == "acted" else record.acted_ms,
         closed_ms=at_ms if ALLOWED[state] == frozenset() else record.closed_ms,
     )
@@ -74,17 +91,19 @@ def pods_ready(entry: Entry, record_id: str, *, at_ms: int) -> Entry:
 def reversed_by_others(entry: Entry, change: Change, *, at_ms: int, guards: Guards) -> Entry:
     """Somebody put our change back: it is not fought, and it is counted."""
     reversals = entry.reversals + 1
-    return msgspec.structs.replace(
-        _without(entry, change),
-        reversals=reversals,
-        not_before_ms=_later(at_ms, _backoff(guards, reversals)),
-        why=f"somebody put our change back ({reversals} of {guards.max_reversals} times before it counts as contested)",
-    )
+    counted = msgspec.structs.replace(_without(entry, change), reversals=reversals)
+    why = f"somebody put our change back ({reversals} of {guards.max_reversals} times before it counts as contested)"
+    return _left_alone(counted, _later(at_ms, _backoff(guards, reversals)), why)
 
 
 def taken_over(entry: Entry, change: Change, *, detail: str) -> Entry:
     """The live value is neither ours nor the former one: the field is its owner's again."""
-    return msgspec.structs.replace(_without(entry, change), why=detail if not entry.why else entry.why)
+    return msgspec.structs.replace(_without(entry, change), why=entry.why or detail[:_DETAIL])
+
+
+def departed(entry: Entry) -> Entry:
+    """The workload no longer exists: nothing of ours is left in it, and nobody needs to be left alone."""
+    return msgspec.structs.replace(settled(entry), changes=())
 
 
 def settled(entry: Entry) -> Entry:
@@ -93,11 +112,22 @@ def settled(entry: Entry) -> Entry:
 
 
 def is_forgettable(entry: Entry, now_ms: int) -> bool:
-    """Whether nothing of the entry can matter any more."""
-    if entry.changes or entry.open_record or entry.not_before_ms > now_ms:
+    """Whether nothing of the entry can matter any more; a workload that is contested stays so."""
+    if entry.changes or entry.open_record or entry.reversals or entry.failures:
         return False
     newest = max((max(one.closed_ms, one.intended_ms) for one in entry.records), default=0)
-    return now_ms - newest > FORGOTTEN_AFTER_MS
+    return now_ms - max(newest, entry.not_before_ms) > FORGOTTEN_AFTER_MS
+
+
+def without_old_acts(entry: Entry, now_ms: int) -> Entry:
+    """The entry with its last act, the open one, and those that a budget or a back-off still looks at."""
+    last = len(entry.records) - 1
+    kept = tuple(
+        one
+        for index, one in enumerate(entry.records)
+        if index == last or one.is_open or now_ms - one.intended_ms < REMEMBERED_MS
+    )
+    return entry if len(kept) == len(entry.records) else msgspec.structs.replace(entry, records=kept)
 
 
 def change_of(entry: Entry, action: Action) -> Change | None:
@@ -113,17 +143,31 @@ def _consequences(entry: Entry, record: Record, *, at_ms: int, guards: Guards) -
             return entry if record.actor in RESTORING else msgspec.structs.replace(entry, failures=0)
         case "failed" if record.actor not in RESTORING:
             failures = entry.failures + 1
-            return msgspec.structs.replace(
-                entry,
-                failures=failures,
-                not_before_ms=_later(at_ms, _backoff(guards, failures)),
-                why=f"verification failed ({failures} in a row): {record.detail}"[:300],
-            )
-        case "superseded" | "gone":
+            why = f"verification failed ({failures} in a row): {record.detail}"
+            counted = msgspec.structs.replace(entry, failures=failures)
+            return _left_alone(counted, _later(at_ms, _backoff(guards, failures)), why)
+        case "superseded":
+            # Neither the value from before the act nor the act's own: an earlier value of ours is not there either.
             change = change_of(entry, record.action)
-            return _without(entry, change) if change is not None and record.acted_ms >= 0 else entry
+            return entry if change is None else _without(entry, change)
+        case "dropped" if record.actor == "undo":
+            return _reopened(entry, record)
+        case "gone" if record.action.lever != "evict":
+            return msgspec.structs.replace(entry, changes=())
         case _:
             return entry
+
+
+def _reopened(entry: Entry, dropped: Record) -> Entry:
+    """The act that an undo had closed is open again: it was not put back after all, and is still to be verified."""
+    *earlier, last = entry.records
+    if last.id != dropped.id or not earlier:
+        return entry
+    closed = earlier[-1]
+    if closed.state != "undone" or closed.closed_ms != dropped.intended_ms:
+        return entry
+    again = msgspec.structs.replace(closed, state="acted", closed_ms=-1, detail="")
+    return msgspec.structs.replace(entry, records=(*earlier[:-1], again, last))
 
 
 def _acted(entry: Entry, record: Record, *, at_ms: int, guards: Guards) -> Entry:
@@ -132,36 +176,35 @@ def _acted(entry: Entry, record: Record, *, at_ms: int, guards: Guards) -> Entry
         lately = [
             one for one in entry.records if one.action.lever == "evict" and at_ms - one.acted_ms < DAY_MS
         ]
-        return msgspec.structs.replace(
-            entry,
-            not_before_ms=_later(at_ms, _backoff(guards, len(lately))),
-            why=f"evicted {len(lately)} times in a day",
-        )
+        times = len(lately)
+        why = f"a pod of it was evicted {'once' if times == 1 else f'{times} times'} within a day"
+        return _left_alone(entry, _later(at_ms, _backoff(guards, times)), why)
     former = change_of(entry, action)
     changes = tuple(one for one in entry.changes if one is not former)
-    original = action.before if former is None else former.original
+    # Where the act did not start from our value, somebody else had set another one, and that is the owner's.
+    started = former is not None and former.current == action.before
+    original = former.original if former is not None and started else action.before
     if action.after != original:
-        changes = (*changes, _change(action, original))
+        changes = (*changes, change_by(action, original))
     entry = msgspec.structs.replace(entry, changes=changes)
     if record.actor != "undo":
         return entry
+    until_ms = max(_later(at_ms, int(guards.after_undo)), entry.not_before_ms)
     return msgspec.structs.replace(
-        entry,
-        not_before_ms=_later(at_ms, int(guards.after_undo)),
-        why="put back by a person",
-        reversals=0,
-        failures=0,
+        entry, not_before_ms=until_ms, why="put back by a person", reversals=0, failures=0
     )
 
 
-def _change(action: Action, original: int) -> Change:
-    field: tuple[Lever, str, str] = (
-        (action.lever, "", "")
-        if action.lever == "scale"
-        else (action.lever, action.resource, action.container)
-    )
+def change_by(action: Action, original: int) -> Change:
+    """Our value in the field that an action changes, once it is done."""
+    if action.lever == "scale":
+        return Change(lever="scale", original=original, current=action.after)
     return Change(
-        lever=field[0], original=original, current=action.after, resource=field[1], container=field[2]
+        lever=action.lever,
+        original=original,
+        current=action.after,
+        resource=action.resource,
+        container=action.container,
     )
 
 
@@ -177,6 +220,22 @@ def is_about(change: Change, action: Action) -> bool:
 
 def _without(entry: Entry, change: Change) -> Entry:
     return msgspec.structs.replace(entry, changes=tuple(one for one in entry.changes if one != change))
+
+
+def _left_alone(entry: Entry, until_ms: int, why: str) -> Entry:
+    """Left alone until then; what was said before and lasts longer stands."""
+    if until_ms < entry.not_before_ms:
+        return entry
+    return msgspec.structs.replace(entry, not_before_ms=until_ms, why=why[:_DETAIL])
+
+
+def _unlike(record: Record, taken: set[str]) -> Record:
+    """The record under an id of its own: by the server's clock two acts can begin in the same millisecond."""
+    number, name = 1, record.id
+    while name in taken:
+        number += 1
+        name = f"{record.id}-{number}"
+    return msgspec.structs.replace(record, id=name)
 
 
 def _backoff(guards: Guards, times: int) -> int:

@@ -9,11 +9,12 @@ from typing import Literal
 
 import msgspec
 
-from autoscaler.act import transitions
-from autoscaler.act.contract import Outcome, Site
+from autoscaler.act import repair, transitions
+from autoscaler.act.contract import AuthorityLostError, Outcome, Site
 from autoscaler.act.executor import Executor
-from autoscaler.act.ledger import ConfigMapLedger
+from autoscaler.act.ledger import ConfigMapLedger, LedgerError
 from autoscaler.act.requests import evict_request
+from autoscaler.act.transitions import RESTORING, TransitionError
 from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import KubeError, NotFound
 from autoscaler.kube.wire import Present
@@ -23,6 +24,7 @@ from autoscaler.model.reasons import Reason
 
 Restorer = Literal["revert", "undo"]
 _any = msgspec.json.Decoder(Present)
+_FAILS = (KubeError, LedgerError, TransitionError)
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -36,29 +38,40 @@ class Restored(msgspec.Struct, frozen=True):
 async def undo_entry(
     entry: Entry, ledger: ConfigMapLedger, executor: Executor, writer: Writer, *, actor: Restorer = "undo"
 ) -> list[Restored]:
-    """Puts back every value of ours in one workload; an act that is not verified yet is closed first.
+    """Puts back every value of ours in one workload; an accepted act that is not verified yet is closed by it.
 
-    A live value that is no longer ours ends with `Superseded`, and is no longer counted as ours.
+    A live value that is no longer ours ends with `Superseded`, and is no longer counted as ours. While an act of it is
+    only `intended` nothing is put back: see `repair.settle`. Raises `AuthorityLostError`, and what the ledger and the
+    transport raise where letting go of a value could not be written down.
     """
-    await _close_open_act(entry, ledger, executor, writer)
     found = []
-    for change in _sizes_before_counts(entry):
+    now = ledger.entries.get(entry.uid, entry).open_record
+    if now is not None and now.state == "intended":
+        held = Outcome("refused", "an act on it may still be under way", Reason.COOLDOWN, record=now)
+        return [Restored(entry, change, held) for change in _in_order(entry)]
+    for change in _in_order(entry):
         action = reverse_action(entry, change, actor=actor)
-        undoes = entry.records[-1].id if entry.records else ""
-        outcome = await executor.execute(action, writer, actor=actor, recheck=None, undoes=undoes)
+        outcome = await executor.execute(
+            action, writer, actor=actor, recheck=None, undoes=_undone_id(entry, change)
+        )
         if outcome.kind == "gone" or outcome.reason is Reason.SUPERSEDED:
-            await _let_go(entry, change, ledger, writer, detail=outcome.detail)
+            await _let_go(entry, change, outcome, ledger, executor, writer)
         found.append(Restored(entry, change, outcome))
-    return found
+    return await _with_aftercare(entry, found, ledger, executor, writer)
 
 
 async def undo_all(ledger: ConfigMapLedger, executor: Executor, writer: Writer) -> list[Restored]:
-    """Puts back everything that is ours."""
+    """Puts back everything that is ours; what a crash left open is settled first. One that fails stops no other."""
     found = []
-    for uid in sorted(ledger.entries):
-        entry = ledger.entries[uid]
-        if entry.changes:
-            found += await undo_entry(entry, ledger, executor, writer)
+    for entry in [entry for _, entry in sorted(ledger.entries.items())]:
+        try:
+            waiting = await _settled(entry, ledger, executor, writer)
+            if waiting is not None:
+                found.append(waiting)
+                continue
+            found += await undo_entry(ledger.entries.get(entry.uid, entry), ledger, executor, writer)
+        except _FAILS as error:
+            found += [Restored(entry, change, Outcome("refused", str(error))) for change in entry.changes]
     return found
 
 
@@ -67,7 +80,7 @@ async def revert(
 ) -> Outcome | None:
     """Puts back what a failed act changed, to the value before that very act; None where it changed nothing.
 
-    A StatefulSet's pod that is stuck at the reverted revision stays there by itself, so it is evicted.
+    A StatefulSet's pod that is stuck at the reverted revision stays there by itself: see `evict_stuck`.
     """
     entry = ledger.entries.get(record.action.uid)
     change = transitions.change_of(entry, record.action) if entry is not None else None
@@ -75,7 +88,23 @@ async def revert(
         return None
     step = msgspec.structs.replace(change, original=record.action.before)
     action = reverse_action(entry, step, actor="revert")
-    return await executor.execute(action, writer, actor="revert", recheck=None, undoes=record.id)
+    outcome = await executor.execute(action, writer, actor="revert", recheck=None, undoes=record.id)
+    if outcome.kind == "gone" or outcome.reason is Reason.SUPERSEDED:
+        await _let_go(entry, change, outcome, ledger, executor, writer)
+    return outcome
+
+
+def owed_revert(entry: Entry) -> Record | None:
+    """A failed act whose value is still in force: a crash, a conflict or a refusal kept it from being put back."""
+    if entry.open_record is not None:
+        return None
+    for change in entry.changes:
+        sent = [
+            one for one in entry.records if one.acted_ms >= 0 and transitions.is_about(change, one.action)
+        ]
+        if sent and sent[-1].state == "failed" and sent[-1].actor not in RESTORING:
+            return sent[-1]
+    return None
 
 
 async def evict_stuck(pods: Sequence[PodRef], writer: Writer) -> list[str]:
@@ -121,21 +150,84 @@ def _method(entry: Entry, change: Change) -> Method:
     return acts[-1].method if acts else "right-size"
 
 
-def _sizes_before_counts(entry: Entry) -> list[Change]:
-    return sorted(entry.changes, key=lambda change: (change.lever != "template", change.container))
+def _undone_id(entry: Entry, change: Change) -> str:
+    """The id of the latest act on that field that was no putting back itself."""
+    acts = [
+        one.id
+        for one in entry.records
+        if one.acted_ms >= 0 and one.actor not in RESTORING and transitions.is_about(change, one.action)
+    ]
+    return acts[-1] if acts else ""
 
 
-async def _close_open_act(entry: Entry, ledger: ConfigMapLedger, executor: Executor, writer: Writer) -> None:
+def _in_order(entry: Entry) -> list[Change]:
+    """Sizes before counts, so that new pods have theirs at once.
+
+    A StatefulSet's template comes last: that act stays open until no pod is stuck at the former revision.
+    """
+    template_first = entry.ref.kind != "StatefulSet"
+    return sorted(
+        entry.changes, key=lambda change: ((change.lever != "template") == template_first, change.container)
+    )
+
+
+async def _settled(
+    entry: Entry, ledger: ConfigMapLedger, executor: Executor, writer: Writer
+) -> Restored | None:
+    """Settles an act that was perhaps sent; what there is to wait for, None where there is nothing."""
     record = entry.open_record
-    if record is not None and record.state == "acted":
-        closed = await ledger.advance(writer, record, "undone", detail="put back before it was verified")
-        await executor.finish(closed, writer, closing=True)
+    if record is None or record.state != "intended":
+        return None
+    found = await repair.settle(record, ledger, executor, writer, now_ms=ledger.now_ms())
+    if found.settled != "waiting":
+        return None
+    change = transitions.change_by(record.action, record.action.before)
+    return Restored(entry, change, Outcome("refused", found.detail, Reason.COOLDOWN, record=record))
 
 
 async def _let_go(
-    entry: Entry, change: Change, ledger: ConfigMapLedger, writer: Writer, *, detail: str
+    entry: Entry,
+    change: Change,
+    outcome: Outcome,
+    ledger: ConfigMapLedger,
+    executor: Executor,
+    writer: Writer,
 ) -> None:
+    """The value is its owner's, or gone: it is no longer counted as ours, and an act that set it is closed."""
+    gone = outcome.kind == "gone"
+    now = ledger.entries.get(entry.uid, entry)
+    open_act = now.open_record
+    if open_act is not None and open_act.state == "acted" and transitions.is_about(change, open_act.action):
+        await executor.finish(open_act, writer, closing=True)
+        await ledger.advance(writer, open_act, "gone" if gone else "superseded", detail=outcome.detail)
+
     def without(now: Entry | None) -> Entry:
-        return transitions.taken_over(now or entry, change, detail=detail[:300])
+        left = now or entry
+        begun = left.open_record
+        if not gone and begun is not None and transitions.is_about(change, begun.action):
+            return left  # Perhaps it is that act's value: whoever settles it will see.
+        return (
+            transitions.departed(left)
+            if gone
+            else transitions.taken_over(left, change, detail=outcome.detail)
+        )
 
     await ledger.change(writer, entry.uid, Site.LEDGER_OUTCOME, without)
+
+
+async def _with_aftercare(
+    entry: Entry, found: list[Restored], ledger: ConfigMapLedger, executor: Executor, writer: Writer
+) -> list[Restored]:
+    """Takes our marks of an act off that was closed by putting it back; what that left undone is said."""
+    former = entry.open_record
+    records = {one.id: one for one in ledger.entries.get(entry.uid, entry).records}
+    closed = records.get(former.id) if former is not None else None
+    if closed is None or closed.state != "undone":
+        return found
+    try:
+        await executor.finish(closed, writer, closing=True)
+    except (KubeError, AuthorityLostError) as error:
+        last = found[-1]
+        said = msgspec.structs.replace(last.outcome, detail=f"not followed up: {error}")
+        return [*found[:-1], msgspec.structs.replace(last, outcome=said)]
+    return found

@@ -37,7 +37,7 @@ def judge(
     """How an accepted act stands; `now_ms` is the API server's time."""
     action = record.action
     if action.lever == "evict":
-        return _judge_eviction(record, snapshot, now_ms)
+        return _judge_eviction(record, snapshot, policy, now_ms)
     workload = _workload(snapshot, action.target, action.uid)
     if workload is None:
         return Finding("gone", f"no {action.target.kind} {action.target} of uid {action.uid}")
@@ -46,12 +46,20 @@ def judge(
         return elsewhere
     if action.target.kind == "CronJob":
         return _judge_canary(record, workload, now_ms)
-    unfit = _not_there_yet(action, workload, _live_pods(snapshot, action))
+    pods = _live_pods(snapshot, action)
+    staying = [(pod, shape) for pod, shape in pods if not pod.deleting]
+    unfit = _not_there_yet(action, workload, staying)
     if unfit:
         return _in_time(record, policy, now_ms, unfit)
+    leaving = len(pods) - len(staying)
+    if leaving and now_ms - record.acted_ms <= _within_ms(record, policy):
+        # What it frees is not free yet. A pod that takes its time to go is no fault of the change.
+        return Finding("waiting", f"{_pods(leaving)} still leaving")
+    if not staying:
+        return Finding("verified", "no pod of it runs any more")
     if record.ready_ms < 0:
-        return Finding("ready", "all its pods are ready")
-    return _on_probation(record, snapshot, verdict=verdict, policy=policy, now_ms=now_ms)
+        return Finding("ready", f"{_pods(len(staying))} ready")
+    return _on_probation(record, staying, verdict=verdict, policy=policy, now_ms=now_ms)
 
 
 def drifted(entry: Entry, change: Change, snapshot: Snapshot) -> Finding | None:
@@ -85,10 +93,13 @@ def _amount(
     if workload.template < 0:
         return None
     shape = snapshot.shapes[workload.template]
+    return _amount_in(shape, resource, container)
+
+
+def _amount_in(shape: PodShape, resource: str, container: str) -> int | None:
+    """What a container states; the pod as a whole may count more, for an init container or a sidecar."""
     found = next((one for one in shape.containers if one.name == container and one.role != "init"), None)
-    if found is None:
-        return None
-    return {**found.requests, **found.limits}.get(resource)
+    return None if found is None else {**found.requests, **found.limits}.get(resource)
 
 
 def _workload(snapshot: Snapshot, ref: object, uid: str) -> Workload | None:
@@ -107,44 +118,61 @@ def _live_pods(snapshot: Snapshot, action: Action) -> list[tuple[PodRow, PodShap
     ]
 
 
-def _not_there_yet(action: Action, workload: Workload, pods: Sequence[tuple[PodRow, PodShape]]) -> str:
+def _not_there_yet(action: Action, workload: Workload, staying: Sequence[tuple[PodRow, PodShape]]) -> str:
     """What keeps the change from being complete; empty when every pod is there, of the new size, and ready."""
-    rollout = workload.rollout
-    if not rollout.observed:
+    if not workload.rollout.observed:
         return "its controller has not seen the change"
-    staying = [(pod, shape) for pod, shape in pods if not pod.deleting]
+    ready = [pod for pod, _ in staying if _is_ready(pod)]
+    if len(ready) < len(staying):
+        pod = next(pod for pod, _ in staying if not _is_ready(pod))
+        state = "not ready" if pod.phase == "Running" else pod.phase.lower()
+        why = f": {pod.unschedulable}" if pod.unschedulable else ""
+        return f"{len(ready)} of {workload.replicas} pods ready: pod {pod.name} is {state}{why}"
     if action.lever == "template":
-        old = [pod.name for pod, shape in staying if shape.demand.get(action.resource, 0) != action.after]
+        sizes = [_amount_in(shape, action.resource, action.container) for _, shape in staying]
+        old = sum(size != action.after for size in sizes)
         if old:
-            return f"{len(old)} of {len(staying)} pods still have the former size"
-    for pod, _ in staying:
-        if pod.phase != "Running" or not pod.ready:
-            why = f": {pod.unschedulable}" if pod.unschedulable else ""
-            return f"pod {pod.name} is {pod.phase.lower() if pod.phase != 'Running' else 'not ready'}{why}"
-    if len(pods) != workload.replicas:
-        return f"{len(staying)} of {workload.replicas} pods are there, {len(pods) - len(staying)} are leaving"
+            return f"{old} of {len(staying)} pods still have the former size"
+    if len(staying) != workload.replicas:
+        return f"{len(staying)} of {workload.replicas} pods are there"
     return ""
 
 
+def _is_ready(pod: PodRow) -> bool:
+    return pod.phase == "Running" and pod.ready
+
+
+def _pods(count: int) -> str:
+    return "1 pod is" if count == 1 else f"{count} pods are"
+
+
+def _within_ms(record: Record, policy: Policy) -> int:
+    return max(record.action.ready_within_ms, int(policy.guards.ready_deadline))
+
+
 def _in_time(record: Record, policy: Policy, now_ms: int, unfit: str) -> Finding:
-    within_ms = max(record.action.ready_within_ms, int(policy.guards.ready_deadline))
     waited_ms = now_ms - record.acted_ms
-    if waited_ms <= within_ms:
+    if waited_ms <= _within_ms(record, policy):
         return Finding("waiting", unfit)
     return Finding("failed", f"{unfit} after {format_duration(waited_ms // 1000 * 1000)}")
 
 
 def _on_probation(
-    record: Record, snapshot: Snapshot, *, verdict: Verdict | None, policy: Policy, now_ms: int
+    record: Record,
+    pods: Sequence[tuple[PodRow, PodShape]],
+    *,
+    verdict: Verdict | None,
+    policy: Policy,
+    now_ms: int,
 ) -> Finding:
     if verdict == "saturated":
         return Finding("failed", "it is saturated since the change")
-    restarted = [
-        pod.name for pod, _ in _live_pods(snapshot, record.action) if _is_new(pod, record) and pod.restarts
-    ]
+    restarted = [pod.name for pod, _ in pods if _is_new(pod, record) and pod.restarts]
     if restarted:
         return Finding("failed", f"pod {restarted[0]} restarted since the change")
-    left_ms = record.ready_ms + int(policy.guards.probation) - now_ms
+    # A pod that was not ready for a while begins again.
+    since_ms = max(record.ready_ms, *(pod.ready_ms for pod, _ in pods))
+    left_ms = since_ms + int(policy.guards.probation) - now_ms
     if left_ms > 0:
         return Finding(
             "waiting", f"on probation for another {format_duration(max(1000, left_ms // 1000 * 1000))}"
@@ -182,17 +210,20 @@ def _judge_canary(record: Record, workload: Workload, now_ms: int) -> Finding:
     return Finding("waiting", "the first run after the change is under way")
 
 
-def _judge_eviction(record: Record, snapshot: Snapshot, now_ms: int) -> Finding:
+def _judge_eviction(record: Record, snapshot: Snapshot, policy: Policy, now_ms: int) -> Finding:
     action = record.action
     pod, seat = action.pod, action.seat
     victim = next((row for row in snapshot.pods if pod is not None and row.uid == pod.uid), None)
-    late = now_ms - record.acted_ms > action.ready_within_ms
+    within_ms = action.ready_within_ms or int(policy.guards.ready_deadline)
+    late = now_ms - record.acted_ms > within_ms
     if victim is not None and victim.phase not in _TERMINAL:
         state = f"pod {victim.name} has not gone"
         return Finding("failed", f"{state} in time") if late else Finding("waiting", state)
     if seat is None:
         return Finding("verified", "the pod has gone")
     waiting = next((row for row in snapshot.pods if row.uid == seat.pod.uid), None)
+    if waiting is not None and not waiting.node and seat.more:
+        return Finding("verified", f"the pod has gone, the seat needs {seat.more} more")
     if waiting is None:
         return Finding("verified", f"pod {seat.pod} no longer exists")
     if waiting.node:

@@ -3,13 +3,22 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import App, CycloptsError, Parameter
 
 from autoscaler import __version__
+from autoscaler.cli import acting
+from autoscaler.cli.options import (
+    FormOption,
+    PolicyOption,
+    namespace_and_name,
+    policy_of,
+    run_once,
+    settings_of,
+)
 from autoscaler.cli.terminal import progress, say, screen_of_stdout, write_out
 from autoscaler.decide import plan as decide_plan
 from autoscaler.model.plan import Plan
@@ -17,13 +26,11 @@ from autoscaler.model.policy import Policy
 from autoscaler.model.snapshot import Snapshot, encode_snapshot
 from autoscaler.service import exit_codes
 from autoscaler.service.app import run_service
-from autoscaler.service.faults import ConfigError, ServiceError, WorkloadNotFoundError
+from autoscaler.service.faults import ServiceError, WorkloadNotFoundError
 from autoscaler.service.logs import configure_logs
 from autoscaler.service.once import read_live, read_snapshot_file
-from autoscaler.service.policy_file import load_policy
-from autoscaler.service.policy_variables import policy_overrides
-from autoscaler.service.settings import Settings, load_settings
-from autoscaler.ui.views import Form, explain_view, plan_view, report_view
+from autoscaler.service.settings import Settings
+from autoscaler.ui.views import explain_view, plan_view, report_view
 
 STDOUT: Final = "-"
 
@@ -31,7 +38,8 @@ app = App(
     name="gpu-autoscaler",
     help=(
         "Finds accelerators that pods hold and do not use, says what should change, and explains every decision and "
-        "every refusal. It changes nothing. Live commands read the cluster of AUTOSCALER_KUBECONFIG (else in-cluster, "
+        "every refusal. apply, undo, pause and resume change something, and so does run where the policy's modes say apply; "
+        "everything else only reads. Live commands use the cluster of AUTOSCALER_KUBECONFIG (else in-cluster, "
         "else ~/.kube/config) and the metrics store at AUTOSCALER_PROMETHEUS_URL."
     ),
     help_epilogue=f"{exit_codes.SUMMARY} Data goes to stdout, logs and errors to stderr.",
@@ -43,16 +51,12 @@ FileOption = Annotated[
     Path | None,
     Parameter(name=["--file", "-f"], help="saved snapshot: no cluster and no metrics store are needed"),
 ]
-PolicyOption = Annotated[
-    Path | None, Parameter(name="--policy", help="policy file; wins over AUTOSCALER_POLICY_FILE")
-]
-FormOption = Annotated[Form, Parameter(name=["--output", "-o"], help="table, wide, json or yaml")]
 
 
 @app.command
 def run(*, policy: PolicyOption = None) -> int:
-    """Watch, plan and serve /readyz, /metrics and /api until SIGTERM or SIGINT."""
-    settings = _settings(policy)
+    """Watch, plan and serve /readyz, /metrics and /api until SIGTERM or SIGINT; act where the policy says apply."""
+    settings = settings_of(policy)
     configure_logs(level=settings.log_level, form=settings.log_format)
     return asyncio.run(run_service(settings, os.environ))
 
@@ -83,9 +87,7 @@ def explain(
     output: FormOption = "table",
 ) -> int:
     """One workload: verdict, each rule with its numbers, the queries, and what would change the answer."""
-    namespace, separator, name = workload.partition("/")
-    if not separator or not namespace or not name or "/" in name:
-        raise ConfigError(f"explain takes NAMESPACE/NAME, got {workload!r}")
+    namespace, name = namespace_and_name("explain", workload)
     made, fault = _planned(file, policy)
     rows = [row for row in made.rows if (row.workload.namespace, row.workload.name) == (namespace, name)]
     if not rows:
@@ -100,13 +102,18 @@ def explain(
 def snapshot(
     *,
     output: Annotated[
-        Path, Parameter(name=["--output", "-o"], help="file to write (gzipped JSON), - for stdout")
+        Path,
+        Parameter(
+            name=["--output", "-o"],
+            allow_leading_hyphen=True,
+            help="file to write (gzipped JSON), - for stdout",
+        ),
     ],
     policy: PolicyOption = None,
 ) -> int:
     """Save the cluster's state as one file that plan, report and explain read with -f."""
-    settings = _settings(policy)
-    taken = _read_live(settings, _policy(settings, os.environ))
+    settings = settings_of(policy)
+    taken = _read_live(settings, policy_of(settings, os.environ))
     data = encode_snapshot(taken)
     if str(output) == STDOUT:
         sys.stdout.buffer.write(data)
@@ -120,6 +127,10 @@ def snapshot(
             f"wrote {output}: {len(taken.workloads)} workloads, {len(taken.pods)} pods, {len(taken.nodes)} nodes"
         )
     return _ended(taken.telemetry.fault)
+
+
+for _acting in (acting.apply, acting.ledger, acting.undo, acting.pause, acting.resume):
+    app.command(_acting)
 
 
 @app.command
@@ -152,8 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _planned(file: Path | None, policy_file: Path | None) -> tuple[Plan, str]:
     """The plan of a saved or a live cluster, and the metrics store's fault in a live one."""
-    settings = _settings(policy_file)
-    policy = _policy(settings, os.environ)
+    settings = settings_of(policy_file)
+    policy = policy_of(settings, os.environ)
     if file is not None:
         taken = read_snapshot_file(file)
         return decide_plan(taken, policy, taken.taken_ms), ""
@@ -162,23 +173,12 @@ def _planned(file: Path | None, policy_file: Path | None) -> tuple[Plan, str]:
 
 
 def _read_live(settings: Settings, policy: Policy) -> Snapshot:
-    # A one-shot command says what went wrong itself; the libraries' retries on the way there are noise.
-    configure_logs(level="debug" if settings.log_level == "debug" else "error", form="console")
     with progress() as show:
-        taken = asyncio.run(read_live(settings, os.environ, policy, show=show))
+        taken = run_once(settings, read_live(settings, os.environ, policy, show=show))
     for row in taken.access:
         if row.state == "forbidden":
             say(f"may not read {row.kind}: {row.detail}; what needs it is refused")
     return taken
-
-
-def _settings(policy_file: Path | None) -> Settings:
-    settings = load_settings(os.environ)
-    return settings if policy_file is None else settings.model_copy(update={"policy_file": policy_file})
-
-
-def _policy(settings: Settings, environ: Mapping[str, str]) -> Policy:
-    return load_policy(settings.policy_file, policy_overrides(environ)).policy
 
 
 def _ended(fault: str) -> int:

@@ -30,6 +30,24 @@ def say(message: str) -> None:
     sys.stderr.flush()
 
 
+def note(line: str) -> None:
+    """A line on stderr that belongs to a question."""
+    sys.stderr.write(one_line(line))
+    sys.stderr.flush()
+
+
+def one_line(text: str) -> str:
+    """Foreign text as one line."""
+    return f"{printable(text)}\n"
+
+
+def confirmed(question: str) -> bool:
+    """Whether the person at the terminal says yes; anything else, the end of input too, is a no."""
+    sys.stderr.write(f"{printable(question)} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
 def write_out(text: str) -> None:
     """Data on stdout; raises BrokenPipeError when nobody reads it any more."""
     sys.stdout.write(text)

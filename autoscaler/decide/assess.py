@@ -90,7 +90,8 @@ def assess(world: World, case: Case) -> Assessment:
     measured = tuple(o for o in observations if isinstance(o, Measured))
     if not observations or len(measured) != len(observations):
         return Assessment("unknown", role, cause, observations)
-    need = largest_need([estimate_need(unit, world.policy) for unit in measured])
+    runs = case.workload.completed_runs if case.workload.ref.kind == "CronJob" else None
+    need = largest_need([estimate_need(unit, world.policy, runs=runs) for unit in measured])
     verdict, ratio = _verdict(measured, world.policy.evidence)
     return Assessment(
         verdict=verdict,
@@ -101,6 +102,23 @@ def assess(world: World, case: Case) -> Assessment:
         use_ratio=round(ratio, 4),
         need=need,
         idle_ms=min(_idle_ms(world, unit) for unit in measured),
+    )
+
+
+def assess_alone(world: World, whole: Assessment, position: int) -> Assessment:
+    """The assessment of one unit by itself, whatever is known of its peers; the role is the workload's."""
+    observation = whole.observations[position]
+    if not isinstance(observation, Measured):
+        return Assessment("unknown", whole.role, whole.role_cause, (observation,))
+    verdict, ratio = _verdict((observation,), world.policy.evidence)
+    return Assessment(
+        verdict=verdict,
+        role=whole.role,
+        role_cause=whole.role_cause,
+        observations=(observation,),
+        measured=(observation,),
+        use_ratio=round(ratio, 4),
+        idle_ms=_idle_ms(world, observation),
     )
 
 

@@ -21,12 +21,13 @@ class Trail:
     subject_refusals: list[Refusal] = field(default_factory=list)
     method_refusals: list[Refusal] = field(default_factory=list)
     change_refusals: list[Refusal] = field(default_factory=list)
+    seat_refusals: list[Refusal] = field(default_factory=list)
     action: Action | None = None
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """All refusals, the one that gives the row its reason first."""
-        rest = [*self.subject_refusals, *self.change_refusals, *self.method_refusals]
+        rest = [*self.seat_refusals, *self.subject_refusals, *self.change_refusals, *self.method_refusals]
         leading = leading_refusal(rest)
         if leading is None:
             return ()

@@ -14,6 +14,7 @@ DOMAIN: Final = "gpu-autoscaler.io"
 DO_NOT_DISRUPT: Final = f"{DOMAIN}/do-not-disrupt"
 ALLOWED_GPUS: Final = f"{DOMAIN}/allowed-gpus"
 MIN_REPLICAS: Final = f"{DOMAIN}/min-replicas"
+EVICTABLE: Final = f"{DOMAIN}/evictable"
 ROLE: Final = f"{DOMAIN}/role"
 KUEUE: Final = (
     "kueue.x-k8s.io/queue-name",

@@ -97,8 +97,11 @@ def _milli(value: float) -> int:
     return UNBOUNDED_MILLI if value >= UNBOUNDED_MILLI else math.ceil(value - 1e-9)
 
 
-def estimate_need(unit: Measured, policy: Policy) -> Need:
-    """What one unit requires; lower and upper widen as history thins."""
+def estimate_need(unit: Measured, policy: Policy, *, runs: int | None = None) -> Need:
+    """What one unit requires; lower and upper widen as history thins.
+
+    Of recurring work completed `runs` are the history: the unit itself is as young as its run.
+    """
     need = policy.need
     activity = activity_load(lambda u: activity_of(u.boards), target_utilization=need.target_utilization)
     mean = activity_load(lambda u: sum(b.mean for b in u.boards), target_utilization=need.target_utilization)
@@ -107,14 +110,15 @@ def estimate_need(unit: Measured, policy: Policy) -> Need:
     unit_ms = int(need.confidence_unit)
     upper = with_confidence(target, unit_ms=unit_ms, multiplier=1.0, exponent=1.0)
     lower = with_confidence(mean, unit_ms=unit_ms, multiplier=0.001, exponent=-2.0)
+    confidence = confidence_of(unit, unit_ms=unit_ms) if runs is None else runs / need.min_runs
     return Need(
         lower=_milli(min(lower(unit), target(unit))),
         target=_milli(target(unit)),
-        upper=_milli(upper(unit)),
+        upper=_milli(upper(unit)) if runs is None else confident(target(unit), confidence),
         activity=_milli(activity(unit)),
         memory=_milli(memory(unit)),
         active_peak=active_boards(unit, active_floor=policy.evidence.active_floor),
-        confidence=round(confidence_of(unit, unit_ms=unit_ms), 6),
+        confidence=round(confidence, 6),
     )
 
 

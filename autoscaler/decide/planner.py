@@ -1,7 +1,6 @@
 """One cycle: judge every workload, let methods propose and guards rule, explain all of it."""
 
-import hashlib
-
+from autoscaler.decide.actions import change_of, mode_for
 from autoscaler.decide.assess import Assessment, assess
 from autoscaler.decide.explain import Trail, explain_row
 from autoscaler.decide.guards import CHANGE_GUARDS, SUBJECT_GUARDS
@@ -10,38 +9,37 @@ from autoscaler.decide.guards.limits import quota_charge
 from autoscaler.decide.guards.rollout import unavailable_of
 from autoscaler.decide.guards.successor import surge_places
 from autoscaler.decide.methods import methods_for
-from autoscaler.decide.methods.replicas import leaving
+from autoscaler.decide.methods.make_room import make_room
 from autoscaler.decide.proposal import Coverage, Judged, Proposal, Ruling, refuse, successor_demand
 from autoscaler.decide.tally import Effect, Tally
 from autoscaler.decide.world import TERMINAL, Case, World, is_board
 from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.evidence import Measured
-from autoscaler.model.plan import Action, ExplainRow, Fleet, Method, Plan
-from autoscaler.model.policy import Mode, Policy
+from autoscaler.model.plan import ExplainRow, Fleet, Method, Plan
+from autoscaler.model.policy import Policy
 from autoscaler.model.reasons import Reason
 from autoscaler.model.selectors import parse_selector
 from autoscaler.model.snapshot import Snapshot
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-_METHOD_ORDER: dict[Method, int] = {"right-size": 3, "scale-in": 4, "idle": 5}
+_METHOD_ORDER: dict[Method, int] = {"make-room": 1, "right-size": 3, "scale-in": 4, "idle": 5}
 
 
 def plan(snapshot: Snapshot, policy: Policy, now_ms: int) -> Plan:
     """What would be done now, what was refused and why; a total function of its arguments."""
     world = World(snapshot, policy, now_ms)
     trails = [_judge(world, judged) for judged in _judge_fleet(world)]
-    proposals = [(trail, _propose(world, trail)) for trail in trails]
-    tally = Tally.of(world)
+    evictions, tally = make_room(world, trails, Tally.of(world))
+    proposals = [(trail, _propose(world, trail)) for trail in trails if trail.action is None]
     for trail, wanted in sorted((p for p in proposals if p[1]), key=_urgency):
         tally = _accept(world, trail, wanted, tally)
     rows = tuple(explain_row(world, trail) for trail in trails)
-    actions = [trail.action for trail in trails if trail.action]
-    actions.sort(key=lambda a: (_METHOD_ORDER[a.method], -a.saved_milli_boards, a.target))
+    changes = [trail.action for trail in trails if trail.action and trail.action.method != "make-room"]
+    changes.sort(key=lambda a: (_METHOD_ORDER[a.method], -a.saved_milli_boards, a.target))
     return Plan(
         taken_ms=snapshot.taken_ms,
         mode=policy.modes.default,
         fleet=_fleet(world, trails, rows),
-        actions=tuple(actions),
+        actions=(*evictions, *changes),
         refusals=tuple(refusal for row in rows for refusal in row.refusals),
         rows=rows,
     )
@@ -135,25 +133,14 @@ def _accept(world: World, trail: Trail, wanted: tuple[Proposal, ...], tally: Tal
         trail.rulings.extend(rulings)
         refused = [refuse(trail.judged, ruling, proposal) for ruling in rulings if ruling.reason]
         if not refused:
-            trail.action = _action(world.policy, trail.judged, proposal)
+            trail.action = change_of(world, trail.judged, proposal)
             return tally.after(_effect(world, trail.judged, proposal, tally))
         trail.change_refusals.extend(refused)
     return tally
 
 
-def _mode(policy: Policy, judged: Judged, method: Method) -> Mode:
-    """The method's mode; interactive work is never more than recommended: its state in memory is lost for good."""
-    stated: dict[Method, Mode | None] = {
-        "right-size": policy.modes.right_size,
-        "scale-in": policy.modes.scale_in,
-        "idle": policy.modes.idle,
-    }
-    mode = stated[method] or policy.modes.default
-    return "recommend" if mode == "apply" and judged.assessment.role == "interactive" else mode
-
-
 def _mode_ruling(policy: Policy, judged: Judged, proposal: Proposal) -> Ruling:
-    mode = _mode(policy, judged, proposal.method)
+    mode = mode_for(policy, judged, proposal.method)
     if mode == "observe":
         detail = f"{proposal.method} is in mode observe: nothing is planned"
         return Ruling("mode", detail, Reason.MODE_RECOMMEND, "set modes.default to recommend")
@@ -169,45 +156,6 @@ def _effect(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> E
         quota=quota_charge(judged, proposal),
         disruptions=tuple((budget.name, taken) for budget in budgets_of(world, judged)),
         boards=proposal.saved_boards,
-    )
-
-
-def _action(policy: Policy, judged: Judged, proposal: Proposal) -> Action:
-    case, workload = judged.case, judged.case.workload
-    container = case.container.name if case.container and proposal.lever == "template" else ""
-    field = f"{case.resource} of container {container}" if container else "replicas"
-    identity = "|".join(
-        (
-            workload.uid,
-            proposal.method,
-            proposal.lever,
-            case.resource,
-            str(proposal.before),
-            str(proposal.after),
-        )
-    )
-    preconditions = [f"uid is {workload.uid}", f"{field} is {proposal.before}"]
-    if workload.resource_version:
-        preconditions.insert(1, f"resourceVersion is {workload.resource_version}")
-    if proposal.lever == "scale" and workload.ref.kind == "Deployment":
-        going = ", ".join(leaving(judged, proposal.before - proposal.after))
-        preconditions.append(f"{DELETION_COST} is lowest on {going}")
-    return Action(
-        id=hashlib.sha256(identity.encode()).hexdigest()[:12],
-        method=proposal.method,
-        reason=proposal.reason,
-        lever=proposal.lever,
-        target=workload.ref,
-        uid=workload.uid,
-        resource_version=workload.resource_version,
-        resource=case.resource,
-        container=container,
-        before=proposal.before,
-        after=proposal.after,
-        saved_milli_boards=proposal.saved_boards * 1000,
-        because=proposal.because,
-        preconditions=tuple(preconditions),
-        held_by=() if _mode(policy, judged, proposal.method) == "apply" else (Reason.MODE_RECOMMEND,),
     )
 
 

@@ -14,9 +14,10 @@ from autoscaler.model.shapes import PodShape
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change that a method would make: boards per pod (template) or replicas (scale), from and to.
+    """A change that a method would make: boards per pod (template), replicas (scale) or a pod's boards (evict), from and to.
 
-    `agreed` says that owner or policy stated a floor that may be gone to on proven idleness alone.
+    `saved_boards` are the boards that change hands. `agreed` says that owner or policy stated a floor that may be gone
+    to on proven idleness alone. `given_to` is the namespace that an eviction makes room for.
     """
 
     method: Method
@@ -27,6 +28,7 @@ class Proposal:
     saved_boards: int
     because: str
     agreed: bool = False
+    given_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

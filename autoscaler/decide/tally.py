@@ -9,7 +9,10 @@ from autoscaler.model.resources import Vector, add, subtract
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one proposal uses while it is carried out: surge pods by node, quota, disruptions and boards changed."""
+    """What one proposal uses while it is carried out: surge pods by node, quota, disruptions and boards changed.
+
+    Evictions of one seat are sent one after the other: together they are one act in flight.
+    """
 
     namespace: str
     surge_nodes: tuple[str, ...] = ()
@@ -17,6 +20,8 @@ class Effect:
     quota: Vector = field(default_factory=dict)
     disruptions: tuple[tuple[str, int], ...] = ()
     boards: int = 0
+    given_to: str = ""
+    in_flight: int = 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class Tally:
         day = [a for a in acts if world.now_ms - a.at_ms < DAY_MS]
         namespaces: dict[str, int] = {}
         for act in hour:
-            namespaces[act.ref.namespace] = namespaces.get(act.ref.namespace, 0) + _boards(act.boards_milli)
+            for name in {act.ref.namespace, act.given_to or act.ref.namespace}:
+                namespaces[name] = namespaces.get(name, 0) + _boards(act.boards_milli)
         return cls(
             free=world.free,
             quota={},
@@ -59,15 +65,17 @@ class Tally:
         for name, count in effect.disruptions:
             key = (effect.namespace, name)
             disruptions[key] = disruptions.get(key, 0) + count
-        spent = self.namespace_boards.get(effect.namespace, 0) + effect.boards
+        spent = dict(self.namespace_boards)
+        for name in {effect.namespace, effect.given_to or effect.namespace}:
+            spent[name] = spent.get(name, 0) + effect.boards
         return Tally(
             free=free,
             quota={**self.quota, effect.namespace: add(self.quota.get(effect.namespace, {}), effect.quota)},
             disruptions=disruptions,
             boards_hour=self.boards_hour + effect.boards,
             boards_day=self.boards_day + effect.boards,
-            namespace_boards={**self.namespace_boards, effect.namespace: spent},
-            in_flight=self.in_flight + 1,
+            namespace_boards=spent,
+            in_flight=self.in_flight + effect.in_flight,
         )
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar
 
+from msgspec.structs import astuple
+
 from autoscaler.decide.statements import Carrier, Statements, read_statements
 from autoscaler.model.cluster import (
     Autoscaler,
@@ -12,9 +14,11 @@ from autoscaler.model.cluster import (
     LimitRangeRow,
     NamespaceRow,
     NodeRow,
+    PastAct,
     PodRow,
     Quota,
     Workload,
+    WorkloadRef,
 )
 from autoscaler.model.evidence import POD_SCOPE, UnownedDevice
 from autoscaler.model.policy import Policy, Resources
@@ -183,6 +187,17 @@ class World:
         """Horizontal autoscalers by (namespace, kind, name) of their target."""
         rows = sorted(self.snapshot.autoscalers, key=lambda row: row.name, reverse=True)
         return {(row.namespace, row.target_kind, row.target_name): row for row in rows}
+
+    @cached_property
+    def _acts(self) -> dict[WorkloadRef, tuple[PastAct, ...]]:
+        groups: dict[WorkloadRef, list[PastAct]] = {}
+        for act in sorted(self.snapshot.acts, key=lambda act: (act.at_ms, astuple(act))):
+            groups.setdefault(act.ref, []).append(act)
+        return {ref: tuple(acts) for ref, acts in groups.items()}
+
+    def acts_of(self, ref: WorkloadRef) -> tuple[PastAct, ...]:
+        """What was done to a workload before, the latest last."""
+        return self._acts.get(ref, ())
 
     @cached_property
     def nodes(self) -> dict[str, NodeRow]:

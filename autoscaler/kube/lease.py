@@ -2,11 +2,13 @@
 
 Clocks of two machines are never compared: a foreign lease has expired when *we* have not seen it change for its whole
 duration, by our own monotonic clock. The holder relies on it for less (the renew deadline), counted from the moment its
-last successful renewal was *sent*. Between the two lies the time in which nobody may act.
+last successful renewal was *sent*. Between the two lies the time in which nobody may act. A Lease that was deleted is
+held until then too, by everyone who saw it: its holder has not heard of it yet.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 from urllib.parse import quote
@@ -19,16 +21,28 @@ from autoscaler.kube.wire import Wire
 
 TERM: Final = "gpu-autoscaler.io/term"
 """Grows with every leadership, over deletions of the Lease too: `leaseTransitions` alone would begin anew."""
+UNSTATED_S: Final = 15.0
+"""For a holder that states no duration: everybody's default."""
+JITTER: Final = 1.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseTimes:
-    """client-go's defaults; a request must end well before the deadline, or one dead connection eats the lease."""
+    """client-go's defaults; a request must end well before the deadline, or one dead connection eats the lease.
+
+    Raises `ValueError` for times under which two could lead, or a leader could not renew in time.
+    """
 
     duration_s: float = 15.0
     renew_within_s: float = 10.0
     retry_s: float = 2.0
     request_s: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.retry_s * JITTER < self.renew_within_s < self.duration_s:
+            raise ValueError("a lease needs retry < renewal deadline < duration")
+        if not 0 < self.request_s < self.renew_within_s:
+            raise ValueError("a request about a lease must end before the renewal deadline")
 
 
 class _Meta(Wire):
@@ -57,13 +71,18 @@ lease_decoder = msgspec.json.Decoder(LeaseObject)
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """The Lease as it was read last; `changed_s` is when we first saw this version, by our monotonic clock."""
+    """The Lease as it was read last; `changed_s` is when we first saw this version, by our monotonic clock.
+
+    `version` is empty where there is no Lease; `holder` is then whoever held the one that was deleted. `largest_term` is
+    the largest term that was ever seen, whatever the Lease says now.
+    """
 
     version: str = ""
     holder: str = ""
     duration_s: float = 0.0
     transitions: int = 0
     term: int = 0
+    largest_term: int = 0
     acquired: str = ""
     changed_s: float = 0.0
 
@@ -71,13 +90,14 @@ class Seen:
 Step = Literal["acquire", "renew", "wait"]
 
 
-def next_step(seen: Seen, *, identity: str, holds: bool, now_s: float) -> Step:
-    """What a candidate may do: renew what it holds, acquire what is free or has expired, else wait.
+def next_step(seen: Seen, *, identity: str, term: int, now_s: float) -> Step:
+    """What a candidate (`term` 0) or the leader of a term may do: renew what it holds, acquire what is free, else wait.
 
-    A lease that bears our name and that this process does not hold is another process' until it expires.
+    A lease that bears our name and is not of our term is another process' until it expires.
     """
-    if holds:
-        return "renew" if seen.holder == identity else "wait"
+    if term:
+        ours = bool(seen.version) and seen.holder == identity and seen.term == term
+        return "renew" if ours else "wait"
     if not seen.holder or now_s - seen.changed_s > seen.duration_s:
         return "acquire"
     return "wait"
@@ -85,20 +105,27 @@ def next_step(seen: Seen, *, identity: str, holds: bool, now_s: float) -> Step:
 
 def observe(lease: LeaseObject | None, before: Seen | None, *, now_s: float) -> Seen:
     """What a read says, with the time since when it is so."""
+    before = before or Seen(changed_s=now_s)
     if lease is None:
-        return Seen(changed_s=now_s, term=before.term if before else 0)
+        return replace(before, version="", transitions=0, term=0, acquired="")
     spec, version = lease.spec, lease.metadata.resource_version
-    changed_s = before.changed_s if before is not None and before.version == version else now_s
-    term = (lease.metadata.annotations or {}).get(TERM, "0")
+    stated = (lease.metadata.annotations or {}).get(TERM, "0")
+    term = int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 16 else 0
     return Seen(
         version=version,
         holder=spec.holder_identity or "",
-        duration_s=float(spec.lease_duration_seconds or 0),
+        duration_s=float(spec.lease_duration_seconds or UNSTATED_S),
         transitions=spec.lease_transitions or 0,
-        term=int(term) if term.isascii() and term.isdecimal() and len(term) < 16 else 0,
+        term=term,
+        largest_term=max(term, before.largest_term),
         acquired=spec.acquire_time or "",
-        changed_s=changed_s,
+        changed_s=before.changed_s if before.version == version else now_s,
     )
+
+
+def next_term(seen: Seen, least: int) -> int:
+    """The term of the next leadership: larger than all that were seen, and than what the caller knows of."""
+    return max(seen.largest_term, seen.transitions, least) + 1
 
 
 class LeaseClient:
@@ -140,7 +167,7 @@ class LeaseClient:
         }
         spec = {
             "holderIdentity": holder,
-            "leaseDurationSeconds": max(1, round(self._times.duration_s)) if holder else 1,
+            "leaseDurationSeconds": math.ceil(self._times.duration_s) if holder else 1,
             "acquireTime": now if taking else seen.acquired or now,
             "renewTime": now,
             "leaseTransitions": seen.transitions + (1 if taking and seen.version else 0),

@@ -27,6 +27,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
     `shape` indexes `Snapshot.shapes`, `workload` indexes `Snapshot.workloads`.
     `annotations` holds only marks that guards read. Times are -1 where the event has not happened.
+    `nominated_node` is where the scheduler, or we, keep a seat for a waiting pod.
     """
 
     namespace: str
@@ -47,6 +48,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     mirror: bool = False
     unschedulable: str = ""
     restarts: int = 0
+    nominated_node: str = ""
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):
@@ -201,7 +203,7 @@ class PastAct(msgspec.Struct, frozen=True):
 
     `method` is the plan's method, empty for what was put back. `reversals` (by others) and `failures` (of
     verification) are the workload's up to now, the same on each of its rows. Before `not_before_ms` the workload is
-    left alone, `why` says for what reason.
+    left alone, `why` says for what reason. `given_to` is the namespace that an eviction made room for.
     """
 
     ref: WorkloadRef
@@ -213,6 +215,7 @@ class PastAct(msgspec.Struct, frozen=True):
     failures: int = 0
     not_before_ms: Instant = -1
     why: str = ""
+    given_to: str = ""
 
 
 class Control(msgspec.Struct, frozen=True):

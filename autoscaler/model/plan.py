@@ -25,11 +25,15 @@ class PodRef(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class Seat(msgspec.Struct, frozen=True, gc=False):
-    """The place that evictions free: the waiting pod it is for, and the node."""
+    """The place that evictions free: the waiting pod it is for, and the node.
+
+    `more` is how many evictions the seat still needs after this one.
+    """
 
     pod: PodRef
     node: str
     priority: int = 0
+    more: int = 0
 
 
 class Action(msgspec.Struct, frozen=True):

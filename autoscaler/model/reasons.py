@@ -144,28 +144,42 @@ CATALOGUE: Final[dict[Reason, ReasonEntry]] = {
         "raise the quota by the stated amount, or set maxSurge to 0",
     ),
     Reason.LIMIT_RANGE: ReasonEntry("the new amount is outside the namespace's LimitRange"),
-    Reason.NO_PLACEMENT: ReasonEntry("no node fits the successor pod"),
+    Reason.NO_PLACEMENT: ReasonEntry(
+        "no node fits the pod, or nobody there yields to it",
+        "free a node of the kind it asks for, or see the yield section of the policy",
+    ),
     Reason.NO_SURGE: ReasonEntry(
         "the rollout needs a surge pod and no node has room for it",
         "free a board, or allow maxUnavailable for this workload",
     ),
-    Reason.DISRUPTION_BUDGET: ReasonEntry("a PodDisruptionBudget leaves no headroom for it"),
+    Reason.DISRUPTION_BUDGET: ReasonEntry(
+        "a PodDisruptionBudget leaves no headroom for it",
+        "wait until its pods are healthy, or widen the named budget; no pod should match two of them",
+    ),
     Reason.ROLLOUT_IN_PROGRESS: ReasonEntry("a rollout is under way or paused"),
     Reason.NOT_READY: ReasonEntry("a replica is pending, not ready or terminating"),
     Reason.GANG_MEMBER: ReasonEntry("a gang lives and dies together; one member is never touched"),
     Reason.OTHER_OWNER: ReasonEntry(
         "another controller owns the field", "change that owner's bounds, or take the field from it"
     ),
-    Reason.CONTESTED: ReasonEntry("somebody put our change back twice; we stopped"),
+    Reason.CONTESTED: ReasonEntry(
+        "others put our change back too often; we stopped",
+        "settle with its owner who may change it, then `gpu-autoscaler undo NAMESPACE/NAME` forgets the dispute",
+    ),
     Reason.KUEUE: ReasonEntry("Kueue manages the workload; only Kueue may release it"),
-    Reason.COOLDOWN: ReasonEntry("the workload was changed within the cool-down"),
-    Reason.EVICTION_MEMORY: ReasonEntry("it was evicted lately; the back-off is running"),
+    Reason.COOLDOWN: ReasonEntry(
+        "the workload was changed lately, its last change is not verified yet, or it was put back",
+        "wait, or lower guards.cooldown",
+    ),
+    Reason.EVICTION_MEMORY: ReasonEntry(
+        "it was evicted lately; the back-off is running", "wait, or lower guards.backoff"
+    ),
     Reason.BUDGET_SPENT: ReasonEntry(
         "the budget of changes for this hour, day, namespace or workload is spent",
         "wait, or raise the budgets section of the policy",
     ),
     Reason.FREEZE_WINDOW: ReasonEntry("a freeze window is open"),
-    Reason.PAUSED: ReasonEntry("an operator paused the service"),
+    Reason.PAUSED: ReasonEntry("an operator paused the service", "gpu-autoscaler resume"),
     Reason.BELOW_SAVINGS_FLOOR: ReasonEntry("it uses what it holds: the saving is below the policy's floor"),
     Reason.MEMORY_GATE: ReasonEntry("the memory it holds would not fit the smaller amount"),
     Reason.LADDER_END: ReasonEntry("it already holds the smallest step of its ladder"),
@@ -177,13 +191,18 @@ CATALOGUE: Final[dict[Reason, ReasonEntry]] = {
         "the accelerator count is part of the application; its owner has to agree",
         'set annotation gpu-autoscaler.io/allowed-gpus, e.g. "1,2,4"',
     ),
-    Reason.WOULD_FAIL_JOB: ReasonEntry("the eviction would fail the Job for good"),
+    Reason.WOULD_FAIL_JOB: ReasonEntry(
+        "the eviction would fail the Job for good", "raise its backoffLimit, or suspend the Job instead"
+    ),
     Reason.FOREIGN_SCHEDULER: ReasonEntry("another scheduler places this pod; its rules are not known here"),
     Reason.VOLUME_BOUND: ReasonEntry("a volume ties the pod to where it is"),
     Reason.NODE_ON_ITS_WAY: ReasonEntry("a fitting node is being provisioned"),
     Reason.NOT_WORTH_RESTART: ReasonEntry("the restart costs more board-hours than the change saves"),
     Reason.SUPERSEDED: ReasonEntry("the live value is no longer the one we set"),
-    Reason.LEDGER_UNREADABLE: ReasonEntry("the ledger entry has an unknown version"),
+    Reason.LEDGER_UNREADABLE: ReasonEntry(
+        "the ledger cannot be read, so it is not known what was done before",
+        "repair or remove the named ConfigMap; nothing is changed until then",
+    ),
     Reason.CLOCK_SKEW: ReasonEntry(
         "the clocks of the API server and the metrics store disagree", "repair time synchronisation"
     ),

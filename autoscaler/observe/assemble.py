@@ -223,6 +223,7 @@ def _pod_row(entry: PodEntry, shape: int, workload: int) -> PodRow:
         mirror=entry.mirror,
         unschedulable=entry.unschedulable,
         restarts=entry.restarts,
+        nominated_node=entry.nominated_node,
     )
 
 

@@ -45,6 +45,7 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     mirror: bool
     unschedulable: str
     restarts: int
+    nominated_node: str
 
 
 class PlainPod(msgspec.Struct, frozen=True, gc=False):
@@ -207,6 +208,7 @@ class PodStore:
             mirror=MIRROR in (meta.annotations or {}),
             unschedulable=unschedulable,
             restarts=sum(container.restart_count for container in status.container_statuses or ()),
+            nominated_node=sys.intern(status.nominated_node_name),
         )
 
     def _share(self, labels: dict[str, str]) -> dict[str, str]:

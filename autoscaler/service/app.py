@@ -52,7 +52,7 @@ from autoscaler.service.settings import Settings
 from autoscaler.service.tasks import TaskDiedError, guarded
 from autoscaler.service.telemetry import Metrics
 from autoscaler.service.watch_metrics import WatchCollector
-from autoscaler.service.wiring import Machine, wire
+from autoscaler.service.wiring import Machine, identity_of, wire
 
 READINESS_EVERY_S: Final = 1.0
 Address = tuple[str, int]
@@ -104,9 +104,9 @@ class Service:
         profiles = await exporter_profiles(settings)
         _log_configuration(log, settings, policy, access.source)
         in_cluster = bool(environ.get("KUBERNETES_SERVICE_HOST"))
-        garbage = GarbagePolicy()
+        garbage, identity = GarbagePolicy(), identity_of(settings)
         async with (
-            kube_session(settings, access, metrics) as session,
+            kube_session(settings, access, metrics, agent=identity) as session,
             await prometheus_client(settings, metrics) as client,
         ):
             parts = wire(
@@ -115,7 +115,12 @@ class Service:
                 SeriesReader(client, profiles),
                 policy,
                 Machine(
-                    clock=clock, metrics=metrics, log=log, in_cluster=in_cluster, quiet=garbage.around_cycle
+                    clock=clock,
+                    metrics=metrics,
+                    log=log,
+                    in_cluster=in_cluster,
+                    identity=identity,
+                    quiet=garbage.around_cycle,
                 ),
             )
             with garbage.in_force():

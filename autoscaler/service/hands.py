@@ -48,7 +48,6 @@ class Hands:
         now_ms: Callable[[], int],
         metrics: Metrics,
         log: Log,
-        told: Callable[[Action, ActOutcome], None] = lambda _action, _outcome: None,
     ) -> None:
         self._session = session
         self._namespace = namespace
@@ -59,7 +58,8 @@ class Hands:
         self._now_ms = now_ms
         self._metrics = metrics
         self._log = log
-        self._told = told
+        self.told: Callable[[Action, ActOutcome], None] = lambda _action, _outcome: None
+        """Hears of every attempt."""
         self._newest: Outcome | None = None
         self._noticed = asyncio.Event()
         self._quiet_until_ms = -1
@@ -108,10 +108,9 @@ class Hands:
                 if not outcome.policy.policy.modes.acting:
                     ours = False
                     continue
-                ours = ours or await self._take_over(writer, stop)
+                ours = ours or await self.take_over(writer, stop)
                 if ours:
-                    await self._settle(outcome, writer)
-                    await self._carry_out(outcome, writer, stop)
+                    await self.work_through(outcome, writer, stop)
         except AuthorityLostError as error:
             self._log.warning("stopped_acting", because=str(error))
 
@@ -128,7 +127,12 @@ class Hands:
         self._noticed.clear()
         return None if stop.is_set() else self._newest
 
-    async def _take_over(self, writer: Writer, stop: asyncio.Event) -> bool:
+    async def work_through(self, outcome: Outcome, writer: Writer, stop: asyncio.Event) -> None:
+        """One plan, once the ledger is ours; raises `AuthorityLostError` as soon as nothing may be sent any more."""
+        await self._settle(outcome, writer)
+        await self._carry_out(outcome, writer, stop)
+
+    async def take_over(self, writer: Writer, stop: asyncio.Event) -> bool:
         """Makes the ledger ours; True once it is."""
         while not stop.is_set():
             try:
@@ -294,7 +298,7 @@ class Hands:
             else "",
             seconds=self._clock.monotonic_s() - began_s,
         )
-        self._told(action, outcome)
+        self.told(action, outcome)
         ref = action.target
         self._log.info(
             "act",

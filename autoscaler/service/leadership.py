@@ -6,22 +6,32 @@ process that was stopped for half a minute finds it over on its first look, what
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from autoscaler.act.contract import AuthorityLostError
-from autoscaler.kube.errors import KubeError
-from autoscaler.kube.lease import LeaseClient, LeaseTimes, Seen, next_step, observe
+from autoscaler.kube.errors import Conflict, KubeError, NotFound, Unreachable
+from autoscaler.kube.lease import (
+    JITTER,
+    LeaseClient,
+    LeaseObject,
+    LeaseTimes,
+    Seen,
+    next_step,
+    next_term,
+    observe,
+)
 from autoscaler.service.clock import Clock
 from autoscaler.service.logs import Log
 
-JITTER: Final = 1.2
+Answer = TypeVar("Answer")
 STOP_WITHIN_S: Final = 20.0
 """For an act in flight to end after a stop; the kubelet kills after 30 s."""
 
 
 class Term:
-    """The right to write of one leadership."""
+    """The right to write of one leadership. Once it is over it stays so."""
 
     def __init__(self, *, number: int, holder: str, within_s: float, clock: Clock, sent_s: float) -> None:
         self._number = number
@@ -44,14 +54,15 @@ class Term:
     def remaining_s(self) -> float:
         """Seconds for which a request may be under way; raises `AuthorityLostError` when there are none."""
         left_s = self._until_s - self._clock.monotonic_s()
-        if self._over or left_s <= 0:
-            raise AuthorityLostError(
-                self._over or f"the lease was not renewed for {self._within_s - left_s:.1f} s"
-            )
+        if left_s <= 0:
+            self.end(f"the lease was not renewed for {self._within_s - left_s:.1f} s")
+        if self._over:
+            raise AuthorityLostError(self._over)
         return left_s
 
     def renewed(self, sent_s: float) -> None:
-        """The lease was renewed by a request that was sent then; a term that is over stays so."""
+        """The lease was renewed by a request that was sent then; raises `AuthorityLostError` where that is too late."""
+        self.remaining_s()
         self._until_s = max(self._until_s, sent_s + self._within_s)
 
     def end(self, why: str) -> None:
@@ -60,7 +71,7 @@ class Term:
 
 
 class Leadership:
-    """A candidate for one Lease."""
+    """A candidate for one Lease. `identity` is this process' alone: no other may ever lead under it."""
 
     def __init__(
         self,
@@ -72,13 +83,14 @@ class Leadership:
         times: LeaseTimes | None = None,
         least_term: Callable[[], int] = int,
     ) -> None:
+        """`least_term` is the largest term that is known from elsewhere: a deleted Lease remembers none."""
         self._client = client
         self._identity = identity
         self._clock = clock
         self._log = log
         self._times = times or LeaseTimes()
         self._least_term = least_term
-        self._seen: Seen | None = None
+        self._seen = Seen()
         self._term: Term | None = None
         self.fault = ""
         """Why the lease could not be read or written lately; empty while it can."""
@@ -91,12 +103,13 @@ class Leadership:
     @property
     def leader(self) -> str:
         """Who holds the lease as far as is known, empty for nobody."""
-        return self._seen.holder if self._seen is not None else ""
+        return self._seen.holder
 
     async def lead(self, work: Callable[[Term], Awaitable[None]], stop: asyncio.Event) -> None:
         """Stands by and leads in turns until `stop`; an exception of the work ends it after the lease is given back.
 
-        The work is expected to watch `stop` itself and to end its act in flight; it is cancelled on a loss.
+        The work is expected to watch `stop` itself and to end its act in flight; it is cancelled on a loss. Work that
+        ends with `AuthorityLostError` noticed the loss first.
         """
         while not stop.is_set():
             term = await self._acquire(stop)
@@ -108,6 +121,7 @@ class Leadership:
                 term.end("the leadership is over")
                 self._term = None
                 await self._release(term)
+            await self._pause(stop)
 
     async def _acquire(self, stop: asyncio.Event) -> Term | None:
         while not stop.is_set():
@@ -116,26 +130,21 @@ class Leadership:
                 self._term = term
                 self._log.info("leading", term=term.term, holder=self._identity)
                 return term
-            await self._pause(stop, self._times.retry_s * random.uniform(1.0, JITTER))  # noqa: S311 - no secret
+            await self._pause(stop)
         return None
 
     async def _try_to_acquire(self) -> Term | None:
         try:
-            await self._look()
-            seen = self._seen
-            if (
-                seen is None
-                or next_step(seen, identity=self._identity, holds=False, now_s=self._clock.monotonic_s())
-                != "acquire"
-            ):
+            await self._look(self._times.request_s)
+            now_s = self._clock.monotonic_s()
+            if next_step(self._seen, identity=self._identity, term=0, now_s=now_s) != "acquire":
                 return None
-            number = max(seen.term, seen.transitions, self._least_term()) + 1
+            number = next_term(self._seen, self._least_term())
             sent_s = self._clock.monotonic_s()
-            written = await self._client.write(seen, holder=self._identity, term=number, taking=True)
+            await self._write(holder=self._identity, term=number, taking=True, within_s=self._times.request_s)
         except KubeError as error:
             self._failed(error)
             return None
-        self._seen = observe(written, seen, now_s=self._clock.monotonic_s())
         return Term(
             number=number,
             holder=self._identity,
@@ -145,29 +154,34 @@ class Leadership:
         )
 
     async def _work(self, term: Term, work: Callable[[Term], Awaitable[None]], stop: asyncio.Event) -> None:
-        """The work beside the renewal; both are awaited to their end."""
+        """The work beside the renewal; both are awaited to their end, and the lease is renewed until the work's."""
         working = asyncio.ensure_future(work(term))
         renewing = asyncio.create_task(self._keep(term), name="lease-renewal")
-        stopping = asyncio.create_task(stop.wait(), name="lease-stop")
+        patience = asyncio.create_task(self._patience(stop), name="lease-stop")
         try:
-            await asyncio.wait({working, renewing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if stop.is_set() and not working.done():
-                await asyncio.wait(
-                    {working, renewing}, timeout=STOP_WITHIN_S, return_when=asyncio.FIRST_COMPLETED
-                )
+            await asyncio.wait({working, renewing, patience}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _cancelled(working, stopping)
-            await _cancelled(renewing)
-        for task in (working, renewing):
-            if not task.cancelled():
-                task.result()
+            try:
+                await _ended(working, patience)
+            finally:
+                await _ended(renewing)
+        if not renewing.cancelled():
+            renewing.result()
+        if not working.cancelled():
+            try:
+                working.result()
+            except AuthorityLostError as error:
+                self._log.warning("work_stopped", term=term.term, because=str(error))
+
+    async def _patience(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        await self._clock.sleep(STOP_WITHIN_S)
 
     async def _keep(self, term: Term) -> None:
-        """Renews until the lease is lost."""
+        """Renews until the lease is lost; no request outlives the term."""
         while True:
-            await self._clock.sleep(self._times.retry_s)
             try:
-                term.remaining_s()
+                await self._clock.sleep(min(self._times.retry_s, term.remaining_s()))
                 await self._renew(term)
             except AuthorityLostError as error:
                 self._log.warning("leadership_lost", term=term.term, because=str(error))
@@ -176,57 +190,93 @@ class Leadership:
                 self._failed(error)
 
     async def _renew(self, term: Term) -> None:
-        seen = self._seen
-        if seen is None:
-            return
-        sent_s = self._clock.monotonic_s()
         try:
-            written = await self._client.write(seen, holder=self._identity, term=term.term, taking=False)
-        except KubeError:
-            # Perhaps our own write was answered too late for us: only the Lease itself can tell.
-            await self._look()
-            now = self._seen
-            if now is not None and (now.holder != self._identity or now.term != term.term):
-                term.end(f"the lease went to {now.holder or 'nobody'}")
-                term.remaining_s()
-            raise
-        self._seen = observe(written, seen, now_s=self._clock.monotonic_s())
-        self.fault = ""
+            await self._write_renewal(term)
+        except (Conflict, NotFound):
+            # Perhaps a write of our own was answered too late for us: only the Lease itself can tell.
+            await self._look(self._limit_s(term))
+            step = next_step(
+                self._seen, identity=self._identity, term=term.term, now_s=self._clock.monotonic_s()
+            )
+            if step != "renew":
+                gone = f"the lease went to {self._seen.holder or 'nobody'}"
+                term.end(gone if self._seen.version else "the lease was deleted")
+            await self._write_renewal(term)
+
+    async def _write_renewal(self, term: Term) -> None:
+        limit_s = self._limit_s(term)
+        sent_s = self._clock.monotonic_s()
+        await self._write(holder=self._identity, term=term.term, taking=False, within_s=limit_s)
         term.renewed(sent_s)
+
+    def _limit_s(self, term: Term) -> float:
+        return min(self._times.request_s, term.remaining_s())
 
     async def _release(self, term: Term) -> None:
         """Gives the lease back if it is still ours, so that nobody has to wait for its end."""
         try:
-            await self._look()
-            seen = self._seen
-            if seen is not None and seen.holder == self._identity and seen.term == term.term:
-                written = await self._client.write(seen, holder="", term=term.term, taking=False)
-                self._seen = observe(written, seen, now_s=self._clock.monotonic_s())
+            await self._look(self._times.request_s)
+            now_s = self._clock.monotonic_s()
+            if next_step(self._seen, identity=self._identity, term=term.term, now_s=now_s) == "renew":
+                await self._write(holder="", term=term.term, taking=False, within_s=self._times.request_s)
                 self._log.info("lease_released", term=term.term)
         except KubeError as error:
             self._failed(error)
+        if self._seen.holder == self._identity and not self._seen.version:
+            # The Lease that was deleted was ours, and we have just stopped: nobody else has to be waited for.
+            self._seen = replace(self._seen, holder="")
 
-    async def _look(self) -> None:
-        lease = await self._client.read()
+    async def _look(self, within_s: float) -> None:
+        lease = await self._answer(self._client.read(), within_s)
         self._seen = observe(lease, self._seen, now_s=self._clock.monotonic_s())
         self.fault = ""
+
+    async def _write(self, *, holder: str, term: int, taking: bool, within_s: float) -> None:
+        asking = self._client.write(self._seen, holder=holder, term=term, taking=taking)
+        written: LeaseObject = await self._answer(asking, within_s)
+        self._seen = observe(written, self._seen, now_s=self._clock.monotonic_s())
+        self.fault = ""
+
+    async def _answer(self, asking: Coroutine[Any, Any, Answer], within_s: float) -> Answer:
+        """The answer, or `Unreachable` once it is late; the session's own limits leave out its queue and its token."""
+        request = asyncio.create_task(asking, name="lease-request")
+        late = asyncio.create_task(self._clock.sleep(within_s), name="lease-late")
+        try:
+            await asyncio.wait({request, late}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _ended(request, late)
+        if request.cancelled():
+            raise Unreachable("timeout", f"no answer about the lease within {within_s:.1f} s")
+        return request.result()
 
     def _failed(self, error: KubeError) -> None:
         if str(error) != self.fault:
             self._log.warning("lease", error=str(error))
         self.fault = str(error)
 
-    async def _pause(self, stop: asyncio.Event, seconds: float) -> None:
+    async def _pause(self, stop: asyncio.Event) -> None:
+        """A little longer each time by chance: candidates that started together do not stay together."""
+        seconds = self._times.retry_s * random.uniform(1.0, JITTER)  # noqa: S311 - no secret
         sleeping = asyncio.create_task(self._clock.sleep(seconds), name="lease-pause")
         stopping = asyncio.create_task(stop.wait(), name="lease-pause-stop")
         try:
             await asyncio.wait({sleeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _cancelled(sleeping, stopping)
+            await _ended(sleeping, stopping)
 
 
-async def _cancelled(*tasks: "asyncio.Future[None] | asyncio.Task[None] | asyncio.Task[bool]") -> None:
-    """Cancels what is not done and waits for its end."""
+async def _ended(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancels what is not done and waits for its end, also while being cancelled; their results stay to be read."""
     for task in tasks:
         task.cancel()
-    await asyncio.wait(tasks)
+    cancelled: asyncio.CancelledError | None = None
+    while not all(task.done() for task in tasks):
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()
+    if cancelled is not None:
+        raise cancelled

@@ -13,6 +13,7 @@ from autoscaler.kube.session import KubeSession
 from autoscaler.observe.series import SeriesReading
 from autoscaler.service.clock import Clock
 from autoscaler.service.cycle import Cycle
+from autoscaler.service.event_recorder import EventRecorder
 from autoscaler.service.frozen import FrozenCluster
 from autoscaler.service.hands import Hands
 from autoscaler.service.http import LedgerView
@@ -36,6 +37,7 @@ class Led:
     cycle: LiveCycle
     hands: Hands
     leadership: Leadership
+    recorder: EventRecorder | None
     policy: PolicySource
     elects: bool
     may_elect: bool
@@ -98,8 +100,9 @@ class Led:
         acting = asyncio.create_task(
             self.hands.lead(Writer(self.session, term), lambda: self.policy.loaded.policy, stop), name="hands"
         )
+        telling = [asyncio.create_task(self.recorder.run(), name="events")] if self.recorder else []
         try:
-            await _first_of(cycle, acting)
+            await _first_of(cycle, acting, *telling)
         finally:
             self.cycle.forget()
             self.metrics.leads(leads=False)

@@ -49,10 +49,13 @@ async def cluster_access(settings: Settings, environ: Mapping[str, str]) -> Clus
         raise ConfigError(f"the way to the API server cannot be worked out: {error}") from None
 
 
-def kube_session(settings: Settings, access: ClusterAccess, metrics: Metrics | None = None) -> KubeSession:
-    """A session with the operator's rate limits that counts its requests."""
+def kube_session(
+    settings: Settings, access: ClusterAccess, metrics: Metrics | None = None, *, agent: str = ""
+) -> KubeSession:
+    """A session with the operator's rate limits that counts its requests; `agent` names this process in audit logs."""
     limits = SessionLimits(reads_per_s=settings.api_qps, reads_burst=settings.api_burst)
-    return KubeSession(access, limits=limits, on_request=_count_requests(metrics) if metrics else None)
+    counted = _count_requests(metrics) if metrics else None
+    return KubeSession(access, limits=limits, on_request=counted, agent=agent)
 
 
 async def exporter_profiles(settings: Settings) -> tuple[Profile, ...]:

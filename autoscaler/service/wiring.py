@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
+from autoscaler.act.contract import AuthorityLostError
 from autoscaler.act.executor import Executor
 from autoscaler.act.ledger import ConfigMapLedger
 from autoscaler.decide import plan
@@ -19,6 +20,7 @@ from autoscaler.observe.stores import Stores
 from autoscaler.service.clock import Clock
 from autoscaler.service.cluster import ClusterWatch
 from autoscaler.service.cycle import Cycle, Sources
+from autoscaler.service.event_recorder import EventRecorder
 from autoscaler.service.frozen import FrozenCluster, assemble_frozen
 from autoscaler.service.hands import Hands
 from autoscaler.service.leadership import Leadership
@@ -42,6 +44,7 @@ class Machine:
     metrics: Metrics
     log: Log
     in_cluster: bool
+    identity: str
     quiet: Callable[[], AbstractContextManager[None]]
 
 
@@ -88,7 +91,11 @@ def wire(
         assemble=assemble_frozen,
         decide=plan,
     )
+    leadership = _leadership(settings, session, machine, lambda: hands.ledger.largest_term)
+    recorder = _recorder(session, leadership, machine) if settings.events == "true" else None
     hands = _hands(settings, session, Recheckable(sources, readings), policy, machine)
+    if recorder is not None:
+        hands.told = recorder.tell
     cycle: LiveCycle = Cycle(
         sources=sources,
         policy=policy,
@@ -101,7 +108,21 @@ def wire(
         quiet=machine.quiet,
         noticed=hands.notice,
     )
-    return Parts(cluster=cluster, led=_led(settings, session, cycle, hands, policy, machine))
+    asked = settings.leader_election
+    led = Led(
+        session=session,
+        cycle=cycle,
+        hands=hands,
+        leadership=leadership,
+        recorder=recorder,
+        policy=policy,
+        elects=asked == "true" or (asked == "auto" and machine.in_cluster),
+        may_elect=asked != "false",
+        clock=machine.clock,
+        metrics=machine.metrics,
+        log=machine.log,
+    )
+    return Parts(cluster=cluster, led=led)
 
 
 @dataclass(frozen=True)
@@ -143,35 +164,33 @@ def _hands(
     )
 
 
-def _led(
-    settings: Settings,
-    session: KubeSession,
-    cycle: LiveCycle,
-    hands: Hands,
-    policy: PolicySource,
-    machine: Machine,
-) -> Led:
+def _leadership(
+    settings: Settings, session: KubeSession, machine: Machine, least_term: Callable[[], int]
+) -> Leadership:
     times = LeaseTimes()
     client = LeaseClient(
         session, namespace=settings.namespace, name=LEASE, times=times, wall_ms=machine.clock.now_ms
     )
-    leadership = Leadership(
+    return Leadership(
         client,
-        identity=identity_of(settings),
+        identity=machine.identity,
         clock=machine.clock,
         log=machine.log,
         times=times,
-        least_term=lambda: hands.ledger.largest_term,
+        least_term=least_term,
     )
-    asked = settings.leader_election
-    return Led(
-        session=session,
-        cycle=cycle,
-        hands=hands,
-        leadership=leadership,
-        policy=policy,
-        elects=asked == "true" or (asked == "auto" and machine.in_cluster),
-        may_elect=asked != "false",
+
+
+def _recorder(session: KubeSession, leadership: Leadership, machine: Machine) -> EventRecorder:
+    def may_write() -> float:
+        if leadership.term is None:
+            raise AuthorityLostError("nobody leads here")
+        return leadership.term.remaining_s()
+
+    return EventRecorder(
+        session,
+        instance=machine.identity,
+        may_write=may_write,
         clock=machine.clock,
         metrics=machine.metrics,
         log=machine.log,

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from autoscaler.model.plan import Action, ExplainRow, Need
+from autoscaler.model.ledger import Change
+from autoscaler.model.plan import Action, ExplainRow, Lever, Need
 
 _LAST_MS = 253_402_300_800_000
 """The year 10000, which the calendar in use does not have."""
@@ -35,9 +36,24 @@ def moment(time_ms: int) -> str:
 
 
 def change(action: Action) -> str:
-    """What an action changes, before and after."""
-    noun = "replicas" if action.lever == "scale" else "boards per pod"
-    return f"{noun} {action.before} -> {action.after}"
+    """What an action changes, before and after; of an eviction, the pod and the boards it holds."""
+    if action.lever == "evict":
+        return f"evict pod {action.pod.name if action.pod else UNKNOWN} ({action.before} boards)"
+    return f"{_noun(action.lever)} {action.before} -> {action.after}"
+
+
+def ours(held: Change) -> str:
+    """A value of ours that is in force, and what its owner had there."""
+    return f"{_noun(held.lever)} {held.current} (was {held.original})"
+
+
+def restored(held: Change) -> str:
+    """What putting a value of ours back changes."""
+    return f"{_noun(held.lever)} {held.current} -> {held.original}"
+
+
+def _noun(lever: Lever) -> str:
+    return "replicas" if lever == "scale" else "boards per pod"
 
 
 def decision(row: ExplainRow) -> str:

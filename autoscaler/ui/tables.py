@@ -50,10 +50,10 @@ def fleet_header(plan: Plan, facts: Iterable[tuple[str, str]] = ()) -> Group:
 
 def plan_table(plan: Plan, *, wide: bool = False) -> Table:
     """The ordered actions: what, from what to what, what it saves, why, and what holds it back."""
-    table = _table("plan", wide=wide)
-    _columns(table, ("WORKLOAD", 22), ("CHANGE", 10), ("SAVES", 5), ("BECAUSE", 24), ("HELD BY", 8))
+    table = titled_table("plan", wide=wide)
+    add_columns(table, ("WORKLOAD", 22), ("CHANGE", 10), ("SAVES", 5), ("BECAUSE", 24), ("HELD BY", 8))
     if wide:
-        _columns(
+        add_columns(
             table, ("KIND", 4), ("RESOURCE", 8), ("CONTAINER", 8), ("REASON", 8), ("ID", 8), ("ONLY IF", 8)
         )
     for action in plan.actions:
@@ -81,12 +81,12 @@ def plan_table(plan: Plan, *, wide: bool = False) -> Table:
 
 def workload_table(rows: Iterable[ExplainRow], *, wide: bool = False) -> Table:
     """One line a workload: held, use, need, verdict, reason and what its owner can do."""
-    table = _table("workloads", wide=wide)
-    _columns(table, ("WORKLOAD", 22), ("UNITS", 5), ("HELD", 4), ("USE", 5), ("NEED", 11), ("VERDICT", 10))
-    _columns(table, ("REASON", 10), ("DETAIL" if wide else "CHANGE OR REMEDY", 14))
+    table = titled_table("workloads", wide=wide)
+    add_columns(table, ("WORKLOAD", 22), ("UNITS", 5), ("HELD", 4), ("USE", 5), ("NEED", 11), ("VERDICT", 10))
+    add_columns(table, ("REASON", 10), ("DETAIL" if wide else "CHANGE OR REMEDY", 14))
     if wide:
         for name in ("REMEDY", "KIND", "RESOURCE", "ROLE", "COVERAGE", "SIGNAL", "CHANGE"):
-            _columns(table, (name, 4))
+            add_columns(table, (name, 4))
     for row in rows:
         cells = [
             cell(row.workload),
@@ -118,8 +118,8 @@ def refusal_table(plan: Plan, *, wide: bool = False) -> Table:
     for row in plan.rows:
         if row.action is None:
             groups[row.reason].append(row)
-    table = _table("left alone", wide=wide)
-    _columns(table, ("REASON", 12), ("NO.", 3), ("WORKLOADS", 18), ("MEANING", 20), ("REMEDY", 20))
+    table = titled_table("left alone", wide=wide)
+    add_columns(table, ("REASON", 12), ("NO.", 3), ("WORKLOADS", 18), ("MEANING", 20), ("REMEDY", 20))
     for reason, members in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         shown = members if wide else members[:_NAMES_SHOWN]
         names = [cell(row.workload) for row in shown]
@@ -150,7 +150,8 @@ def _short(row: ExplainRow) -> str:
     return figures.change(row.action) if row.action else remedy(row) or row.detail or figures.UNKNOWN
 
 
-def _table(title: str, *, wide: bool) -> Table:
+def titled_table(title: str, *, wide: bool) -> Table:
+    """An empty table as all views have them."""
     return Table(
         title=title.upper(),
         title_justify="left",
@@ -165,6 +166,7 @@ def _table(title: str, *, wide: bool) -> Table:
     )
 
 
-def _columns(table: Table, *columns: tuple[str, int]) -> None:
+def add_columns(table: Table, *columns: tuple[str, int]) -> None:
+    """Columns with their least widths; longer text folds."""
     for name, width in columns:
         table.add_column(name, overflow="fold", min_width=width)

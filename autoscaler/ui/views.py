@@ -39,7 +39,7 @@ def plan_view(plan: Plan, *, form: Form = "table", screen: Screen | None = None)
         tables.plan_table(plan, wide=wide),
         tables.refusal_table(plan, wide=wide),
     ]
-    return draw(_spaced(parts), wide=wide, screen=screen)
+    return draw(spaced(parts), wide=wide, screen=screen)
 
 
 def report_view(plan: Plan, *, form: Form = "table", screen: Screen | None = None) -> str:
@@ -53,7 +53,7 @@ def report_view(plan: Plan, *, form: Form = "table", screen: Screen | None = Non
         tables.workload_table(plan.rows, wide=wide),
         tables.refusal_table(plan, wide=wide),
     ]
-    return draw(_spaced(parts), wide=wide, screen=screen)
+    return draw(spaced(parts), wide=wide, screen=screen)
 
 
 def explain_view(rows: Iterable[ExplainRow], *, form: Form = "table", screen: Screen | None = None) -> str:
@@ -61,7 +61,7 @@ def explain_view(rows: Iterable[ExplainRow], *, form: Form = "table", screen: Sc
     shown = tuple(rows)
     if form in {"json", "yaml"}:
         return structured(shown[0] if len(shown) == 1 else shown, form)
-    return draw(_spaced([_explained(row) for row in shown]), wide=form == "wide", screen=screen)
+    return draw(spaced([_explained(row) for row in shown]), wide=form == "wide", screen=screen)
 
 
 def structured(document: Any, form: Form) -> str:
@@ -160,8 +160,9 @@ def _refusals(row: ExplainRow) -> Table:
     return grid
 
 
-def _spaced(parts: Iterable[RenderableType]) -> Group:
-    spaced: list[RenderableType] = []
+def spaced(parts: Iterable[RenderableType]) -> Group:
+    """The parts with an empty line between them."""
+    lines: list[RenderableType] = []
     for part in parts:
-        spaced += [part, Text()]
-    return Group(*spaced[:-1])
+        lines += [part, Text()]
+    return Group(*lines[:-1])

@@ -18,13 +18,14 @@ Name = tuple[str, str]
 class Cast:
     """The parts of one scenario.
 
-    `training` is the CronJob that the night starts, and `seat_boards` what a pod of it needs. `helpers` are the
-    Deployments that come with the day and at noon, `yielding` their priority classes. `peaking` are workloads that were there
-    before and whose load grows in the day.
+    `training` is the CronJob that the night starts, and `seat_boards` what a pod of it needs. `visitors` are the
+    Deployments that come with the day and at noon: helpers of a class that yields (`yielding`), and `idlers` of none.
+    `peaking` are workloads that were there before and whose load grows in the day.
     """
 
     training: Name
-    helpers: frozenset[Name]
+    visitors: frozenset[Name]
+    idlers: frozenset[Name]
     yielding: frozenset[str]
     peaking: frozenset[Name]
     resource: str
@@ -44,12 +45,14 @@ def cast_of(scenario: Scenario) -> Cast:
         raise ScenarioError(f"scenario {scenario.name}: a day needs one CronJob and one accelerator resource")
     (resource,) = resources
     day = scenario.stages[DAY]
-    helpers = [one for one in visitors(scenario) if one["kind"] == "Deployment"]
+    deployments = [one for one in visiting(scenario) if one["kind"] == "Deployment"]
+    classes = {_name(one): _pod_spec(one).get("priorityClassName", "") for one in deployments}
     present = {_name(one) for one in scenario.objects if "namespace" in one["metadata"]}
     return Cast(
         training=_name(cron_jobs[0]),
-        helpers=frozenset(_name(one) for one in helpers),
-        yielding=frozenset(_pod_spec(one).get("priorityClassName", "") for one in helpers),
+        visitors=frozenset(classes),
+        idlers=frozenset(name for name, priority_class in classes.items() if not priority_class),
+        yielding=frozenset(filter(None, classes.values())),
         peaking=frozenset((load.namespace, load.name) for load in day.loads) & present,
         resource=resource,
         capacity={
@@ -60,7 +63,7 @@ def cast_of(scenario: Scenario) -> Cast:
     )
 
 
-def visitors(scenario: Scenario) -> list[dict[str, Any]]:
+def visiting(scenario: Scenario) -> list[dict[str, Any]]:
     """Everything that comes with the day and goes in the evening."""
     return [one for name in (DAY, NOON) for one in scenario.stages[name].objects]
 

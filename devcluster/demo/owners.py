@@ -11,11 +11,12 @@ import yaml
 
 from autoscaler.model.policy_sections import Mode
 from devcluster.cluster import Cluster
-from devcluster.demo.cast import DAWN, DAY, NIGHT, NOON, Cast, visitors
+from devcluster.demo.cast import DAWN, DAY, NIGHT, NOON, Cast, visiting
 from devcluster.demo.proof import WORKLOAD_LISTS, Key, by_key
 from devcluster.demo.witness import PodStory
 from devcluster.scenario import Scenario
 
+_RUNS_A_NIGHT = 2
 _PLACED_WITHIN_S = 60.0
 _KEEPS_RUNNING = "devcluster.gpu-autoscaler.io/keeps-running"
 
@@ -30,23 +31,24 @@ class Owners:
         self._runs = 0
 
     async def begin_day(self) -> None:
-        """Traffic grows, and the helpers start: the large ones first, the small ones where these leave a board."""
+        """Traffic grows, and the helpers start: what is large first, what is small where that leaves a board."""
         await self._play(DAY)
         await self._cluster.until(
-            self.are_all_available, what="a place for every large helper", timeout_s=_PLACED_WITHIN_S
+            self.are_all_available, what="a place for every large pod", timeout_s=_PLACED_WITHIN_S
         )
         await self._play(NOON)
 
-    async def begin_night(self) -> str:
-        """Traffic falls and the training starts, as `kubectl create job --from=cronjob/...` does; the Job's name."""
+    async def begin_night(self) -> tuple[str, ...]:
+        """Traffic falls and training starts, as `kubectl create job --from=cronjob/...` does; the Jobs' names."""
         await self._play(NIGHT)
         namespace, name = self._cast.training
-        self._runs += 1
-        run = f"{name}-{self._runs}"
-        await self._cluster.kubectl(
-            "create", "job", run, f"--from=cronjob/{name}", f"--namespace={namespace}"
-        )
-        return run
+        first, self._runs = self._runs + 1, self._runs + _RUNS_A_NIGHT
+        runs = tuple(f"{name}-{number}" for number in range(first, self._runs + 1))
+        for run in runs:
+            await self._cluster.kubectl(
+                "create", "job", run, f"--from=cronjob/{name}", f"--namespace={namespace}"
+            )
+        return runs
 
     async def end_training(self, pods: list[PodStory]) -> None:
         """The run reaches its last step; its pods end by themselves."""
@@ -58,7 +60,7 @@ class Owners:
 
     async def end_day(self) -> None:
         """What came with the day goes: disruption budgets first, since they speak of pods that are to stay."""
-        objects = sorted(visitors(self._scenario), key=lambda one: one["kind"] != "PodDisruptionBudget")
+        objects = sorted(visiting(self._scenario), key=lambda one: one["kind"] != "PodDisruptionBudget")
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         await self._cluster.kubectl(
             "delete", "--ignore-not-found", "--cascade=foreground", "-f", "-", input=text

@@ -14,7 +14,7 @@ from devcluster.demo.deeds import Deeds
 from devcluster.demo.expectation import Expected, differences
 from devcluster.demo.witness import PodStory, Witness
 
-SEATED_WITHIN_S = 30.0
+SEATED_WITHIN_S = 15.0
 """From the scheduler's no to the training pod's seat: one cycle, its debounce, the evictions, and a busy machine."""
 
 
@@ -33,8 +33,8 @@ class Phase(StrEnum):
 class Sight:
     """What is known at one moment.
 
-    `known_records` are the ledger's records from before the phase, `idle` the pods' workloads that any plan since then judged idle,
-    `run` the name of the night's training Job, `helpers_seated` how many helpers ran when the day ended.
+    `known_records` are the ledger's records from before the phase, `idle` the workloads that any plan of this day judged
+    idle, `runs` the names of the night's training Jobs, `seated` how many visitors' pods ran when the day ended.
     """
 
     plan: Plan | None
@@ -43,8 +43,8 @@ class Sight:
     witness: Witness
     known_records: frozenset[str] = frozenset()
     idle: frozenset[Name] = frozenset()
-    run: str = ""
-    helpers_seated: int = 0
+    runs: tuple[str, ...] = ()
+    seated: int = 0
 
     def new_records(self) -> list[tuple[Entry, Record]]:
         """What the ledger got since the phase began."""
@@ -101,7 +101,7 @@ class Claims:
             if record.state == "verified"
         }
         missing = [
-            f"{name}: {outcome} is not verified"
+            f"{name}: {outcome} has not proved itself yet"
             for name, outcome in sorted(self.expected.items())
             if outcome.before is not None and (name, outcome.before, outcome.after) not in acted
         ]
@@ -114,8 +114,7 @@ class Claims:
             for namespace, name in sorted(self.cast.peaking)
             if verdicts.get(f"{namespace}/{name}") not in {"busy", "saturated"}
         ]
-        missing += self._helpers_seen(sight)
-        missing += [f"{row}: its helpers are not measured" for row in self._unmeasured_helpers(sight)]
+        missing += self._visitors_missing(sight, verdicts)
         missing += [
             f"node {node}: free boards: {free}"
             for node, free in sorted(sight.witness.free_boards().items())
@@ -128,78 +127,86 @@ class Claims:
         ]
         return Findings(missing, shrunk)
 
-    def _helpers_seen(self, sight: Sight) -> list[str]:
-        running = {(pod.namespace, pod.labels.get("app", "")) for pod in self.helpers(sight)}
-        return [
-            f"{namespace}/{name}: no helper runs"
-            for namespace, name in sorted(self.cast.helpers)
-            if (namespace, name) not in running
-        ]
+    def _visitors_missing(self, sight: Sight, verdicts: Mapping[str, str]) -> list[str]:
+        """Visitors that do not run, or whose evidence does not allow yet what the night asks of them."""
+        running = {_owner(pod) for pod in self.visitors(sight)}
+        missing = [f"{'/'.join(name)}: does not run" for name in sorted(self.cast.visitors - running)]
+        for name in sorted(self.cast.visitors & running):
+            verdict = verdicts.get("/".join(name), "unknown")
+            if verdict == "unknown" or (name in self.cast.idlers and verdict != "idle"):
+                missing.append(f"{'/'.join(name)}: {verdict}")
+        return missing
 
-    def _unmeasured_helpers(self, sight: Sight) -> list[str]:
-        rows = sight.plan.rows if sight.plan else ()
-        return [
-            str(row.workload)
-            for row in rows
-            if (row.workload.namespace, row.workload.name) in self.cast.helpers and row.verdict == "unknown"
-        ]
-
-    def helpers(self, sight: Sight) -> list[PodStory]:
-        """The helpers that run now."""
+    def visitors(self, sight: Sight) -> list[PodStory]:
+        """The visitors' pods that run now."""
         return [
             pod
             for pod in sight.witness.pods.values()
-            if pod.holds
-            and pod.phase == "Running"
-            and (pod.namespace, pod.labels.get("app", "")) in self.cast.helpers
+            if pod.holds and pod.phase == "Running" and _owner(pod) in self.cast.visitors
         ]
 
     def _night(self, sight: Sight) -> Findings:
-        runs = self.trainings(sight)
-        missing = [] if runs else [f"job {sight.run}: no pod yet"]
+        pods = self.trainings(sight)
+        missing = (
+            [] if len(pods) == len(sight.runs) else [f"{len(pods)} of {len(sight.runs)} runs have a pod"]
+        )
         broken = self._wrong_victims(sight)
-        for pod in runs:
-            if not pod.node:
-                missing.append(f"{pod.full_name}: waits for a seat")
-            elif pod.waited_s is None:
-                broken.append(f"{pod.full_name}: a node had room for it, so no room was made")
-            elif pod.waited_s > SEATED_WITHIN_S:
-                broken.append(f"{pod.full_name}: waited {pod.waited_s:.1f} s for its seat")
-            elif pod.nominated != pod.node:
-                broken.append(
-                    f"{pod.full_name}: runs on {pod.node}, its seat was {pod.nominated or 'nowhere'}"
-                )
-            elif pod.phase != "Running":
-                missing.append(f"{pod.full_name}: {pod.phase}")
-        evictions = [record for _, record in sight.new_records() if record.action.lever == "evict"]
-        missing += [
-            f"the eviction of {record.action.pod} is {record.state}" for record in evictions if record.is_open
-        ]
-        if not evictions:
-            missing.append("nobody was evicted")
+        for pod in pods:
+            seat = _seat_of(pod)
+            missing += seat.missing
+            broken += seat.broken
+        records = [record for _, record in sight.new_records() if record.action.lever == "evict"]
+        missing += [f"eviction of {one.action.pod}: {one.state}" for one in records if one.is_open]
+        victims = {_owner(pod) for pod in self.victims(sight)}
+        missing += [] if victims - self.cast.idlers else ["no helper has made room"]
+        missing += [] if victims & self.cast.idlers else ["no idle unit has made room"]
         return Findings(missing, broken)
 
     def trainings(self, sight: Sight) -> list[PodStory]:
-        """The pods of the night's run."""
-        return sight.witness.labelled(self.cast.training[0], "batch.kubernetes.io/job-name", sight.run)
+        """The pods of the night's runs."""
+        label, namespace = "batch.kubernetes.io/job-name", self.cast.training[0]
+        return [pod for run in sight.runs for pod in sight.witness.labelled(namespace, label, run)]
+
+    def victims(self, sight: Sight) -> list[PodStory]:
+        """The pods that were evicted and that the witness knows."""
+        found = [sight.witness.named(namespace, name) for namespace, name in sight.deeds.evicted]
+        return [pod for pod in found if pod is not None]
 
     def _wrong_victims(self, sight: Sight) -> list[str]:
-        wrong = []
-        for namespace, name in sight.deeds.evicted:
-            pod = sight.witness.named(namespace, name)
-            is_idle = pod is not None and (namespace, pod.labels.get("app", "")) in sight.idle
-            if pod is None or not (pod.priority_class in self.cast.yielding or is_idle):
-                wrong.append(f"evicted, but neither a helper nor idle: {namespace}/{name}")
+        known = self.victims(sight)
+        wrong = [] if len(known) == len(sight.deeds.evicted) else ["evicted, but never seen by the witness"]
+        for pod in known:
+            if pod.priority_class not in self.cast.yielding and _owner(pod) not in sight.idle:
+                wrong.append(f"evicted, but neither a helper nor idle: {pod.full_name}")
             elif not pod.labels.get("app"):
-                wrong.append(f"evicted, but nothing brings it back: {namespace}/{name}")
+                wrong.append(f"evicted, but nothing brings it back: {pod.full_name}")
         return wrong
 
     def _dawn(self, sight: Sight) -> Findings:
         missing = [f"{pod.full_name}: {pod.phase}" for pod in self.trainings(sight) if pod.holds]
-        running = len(self.helpers(sight))
-        if running < sight.helpers_seated:
-            missing.append(f"helpers: {running} of {sight.helpers_seated} run again")
+        running = len(self.visitors(sight))
+        if running < sight.seated:
+            missing.append(f"{running} of {sight.seated} helpers and others run again")
         return Findings(missing, self._wrong_victims(sight))
 
     def _evening(self, sight: Sight) -> Findings:
-        return Findings([f"{pod.full_name}: still there" for pod in self.helpers(sight)])
+        return Findings([f"{pod.full_name}: still there" for pod in self.visitors(sight)])
+
+
+def _owner(pod: PodStory) -> Name:
+    """Namespace and name of its Deployment, by the label that the scenario gives; no name for a bare pod."""
+    return (pod.namespace, pod.labels.get("app", ""))
+
+
+def _seat_of(pod: PodStory) -> Findings:
+    """Whether a training pod waited, got the seat that was made for it, in time, and runs there."""
+    if not pod.node:
+        return Findings([f"{pod.full_name}: waits for a seat"])
+    if pod.waited_s is None:
+        return Findings(broken=[f"{pod.full_name}: a node had room for it, so no room was made"])
+    if pod.waited_s > SEATED_WITHIN_S:
+        return Findings(broken=[f"{pod.full_name}: waited {pod.waited_s:.1f} s for its seat"])
+    if pod.nominated != pod.node:
+        where = pod.nominated or "nowhere"
+        return Findings(broken=[f"{pod.full_name}: runs on {pod.node}, its seat was {where}"])
+    return Findings([] if pod.phase == "Running" else [f"{pod.full_name}: {pod.phase}"])

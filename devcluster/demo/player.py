@@ -9,7 +9,7 @@ from typing import Any
 from devcluster.demo.owners import Operator, Owners
 from devcluster.demo.phases import Phase
 from devcluster.demo.proof import Key, differing
-from devcluster.demo.service import run_command
+from devcluster.demo.service import read_ledger, run_command
 from devcluster.demo.show import Show
 from devcluster.demo.story import SCENES, Scene, Story, after
 
@@ -30,8 +30,8 @@ class Player:
     undone: int = 0
     faults: list[str] = field(default_factory=list)
 
-    async def play(self, *, again: bool) -> None:
-        """Plays all scenes in order, day after day where `again` says so; a scene that fails is the last one."""
+    async def play(self, *, days: int) -> None:
+        """Plays all scenes in order, then the day again for so many days in all; a scene that fails is the last one."""
         scene: Scene | None = SCENES[0]
         while scene is not None:
             await self._open(scene)
@@ -44,7 +44,8 @@ class Player:
             if verdict == "failed":
                 self.faults += self.story.faults()
                 return
-            scene = after(scene, again=again)
+            days -= scene is SCENES[-1]
+            scene = after(scene, again=days > 0)
 
     async def _open(self, scene: Scene) -> None:
         self.story.begin(scene, time.monotonic())
@@ -58,7 +59,7 @@ class Player:
             case Phase.DAY:
                 await self.owners.begin_day()
             case Phase.NIGHT:
-                self.show.run = await self.owners.begin_night()
+                self.show.runs = await self.owners.begin_night()
             case Phase.DAWN:
                 await self.owners.end_training(self.show.claims.trainings(self.show.sight()))
             case Phase.EVENING:
@@ -72,7 +73,7 @@ class Player:
         await self._until(self._only_recommends, "the service acts no more")
         await self.owners.end_day()
         changed = differing(self.before, await self.owners.workloads())
-        result = await run_command(self.show.cluster, self.operator.policy_file, "undo", "--all")
+        result = await run_command(self.show.cluster, self.operator.policy_file, "undo", "--all", "--yes")
         if result.exit_code:
             self.faults.append(f"undo --all ended with {result.exit_code}: {result.errors.strip()[-800:]}")
         left = differing(self.before, await self.owners.workloads())
@@ -82,6 +83,7 @@ class Player:
         ]
         await self._until(self.owners.are_all_available, "every Deployment has its replicas")
         await self.show.look()
+        self.show.entries = await read_ledger(self.show.cluster, self.operator.policy_file)
 
     async def _only_recommends(self) -> bool:
         sight = await self.show.look()

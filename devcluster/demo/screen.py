@@ -35,6 +35,7 @@ _STATE_STYLE: dict[State, str] = {
     "acted": "yellow",
     "verified": "green",
     "failed": "bold red",
+    "undone": "cyan",
     "superseded": "magenta",
     "dropped": "dim",
     "gone": "dim",
@@ -112,18 +113,16 @@ def _table(*columns: str) -> Table:
 
 
 def _ledger(records: Iterable[tuple[Entry, Record]]) -> Table:
-    table = _table("LEDGER", "CHANGE", "STATE", "BY", "BECAUSE")
+    table = _table("LEDGER", "CHANGE", "STATE", "BY", "HOW IT WENT", "BECAUSE")
     for entry, record in records:
         action = record.action
-        what = (
-            f"evicts {action.pod.name}" if action.pod and action.lever == "evict" else figures.change(action)
-        )
         table.add_row(
             cell(entry.ref),
-            cell(what),
+            cell(figures.change(action)),
             cell(record.state, _STATE_STYLE[record.state]),
             cell(record.actor),
-            cell(record.detail or action.because),
+            cell(record.detail or figures.UNKNOWN),
+            cell(action.because),
         )
     return table
 

@@ -5,15 +5,15 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import msgspec
-import yaml
 
 from autoscaler.model.ledger import Entry
 from autoscaler.model.plan import Plan
 from devcluster.cluster import Cluster
+from devcluster.errors import DevclusterError
+from devcluster.manifests import shipped_rights
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Command, Component
 
@@ -81,45 +81,9 @@ class DemoService:
             return None
 
 
-def acting_rights() -> list[dict[str, Any]]:
-    """The manifests that give the service's account what it needs to act."""
-    text = (ROOT / "k8s/base/read-only.yaml").read_text()
-    everywhere = [
-        _rule("apps", ["deployments", "statefulsets"], ["patch"]),
-        _rule("apps", ["deployments/scale", "statefulsets/scale"], ["get", "patch"]),
-        _rule("batch", ["cronjobs"], ["patch"]),
-        _rule("", ["pods", "pods/status"], ["patch"]),
-        _rule("", ["pods/eviction"], ["create"]),
-    ]
-    at_home = [
-        _rule("coordination.k8s.io", ["leases"], ["get", "create", "update"]),
-        _rule("", ["configmaps"], ["get", "list", "watch", "create", "update", "patch"]),
-    ]
-    return [
-        *(item for item in yaml.safe_load_all(text) if item),
-        *_role("ClusterRole", {"name": "gpu-autoscaler-act"}, everywhere),
-        *_role("Role", {"name": "gpu-autoscaler-records", "namespace": NAMESPACE}, at_home),
-    ]
-
-
-def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:
-    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
-
-
-def _role(kind: str, metadata: dict[str, str], rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    group = "rbac.authorization.k8s.io"
-    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
-    reference = {"apiGroup": group, "kind": kind, "name": metadata["name"]}
-    about = {"apiVersion": f"{group}/v1", "metadata": metadata}
-    return [
-        {**about, "kind": kind, "rules": rules},
-        {**about, "kind": f"{kind}Binding", "roleRef": reference, "subjects": [account]},
-    ]
-
-
 async def start_service(cluster: Cluster, policy_file: Path) -> DemoService:
     """Grants the rights of an acting installation and starts `gpu-autoscaler run` under that ServiceAccount."""
-    await cluster.apply(acting_rights())
+    await cluster.apply(shipped_rights("apply"))
     kubeconfig = await cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
     (port,) = free_ports(1)
     cluster.scrape_autoscaler(port)
@@ -166,3 +130,11 @@ async def run_command(cluster: Cluster, policy_file: Path, *arguments: str) -> C
         await process.wait()
         raise
     return CommandResult(process.returncode or 0, output.decode(), errors.decode())
+
+
+async def read_ledger(cluster: Cluster, policy_file: Path) -> tuple[Entry, ...]:
+    """What the ledger holds, by the command line: a service in mode recommend does not read it."""
+    result = await run_command(cluster, policy_file, "ledger", "-o", "json")
+    if result.exit_code:
+        raise DevclusterError(f"ledger ended with {result.exit_code}: {result.errors.strip()}")
+    return msgspec.json.decode(result.output, type=LedgerDocument).entries

@@ -39,8 +39,8 @@ class Show:
     readiness: str = ""
     known_records: frozenset[str] = frozenset()
     idle: frozenset[Name] = frozenset()
-    run: str = ""
-    helpers_seated: int = 0
+    runs: tuple[str, ...] = ()
+    seated: int = 0
     _writes: list[AuditEvent] = field(default_factory=list)
 
     async def look(self) -> Sight:
@@ -75,8 +75,8 @@ class Show:
             witness=self.witness,
             known_records=self.known_records,
             idle=self.idle,
-            run=self.run,
-            helpers_seated=self.helpers_seated,
+            runs=self.runs,
+            seated=self.seated,
         )
 
     def turn_page(self, phase: Phase) -> None:
@@ -85,7 +85,7 @@ class Show:
         if phase is Phase.DAY:
             self.idle = frozenset()
         if phase is Phase.NIGHT:
-            self.helpers_seated = len(self.claims.helpers(self.sight()))
+            self.seated = len(self.claims.visitors(self.sight()))
 
 
 def new_witness(cast: Cast) -> Witness:

@@ -35,7 +35,7 @@ SCENES = (
     ),
     Scene(
         phase=Phase.APPLY,
-        tells="the operator switches to apply: each change is made, watched and verified",
+        tells="the operator switches to apply: each change is made, watched and has to prove itself",
         from_hour=8,
         hours=2,
         shown_s=30,
@@ -43,7 +43,7 @@ SCENES = (
     ),
     Scene(
         phase=Phase.DAY,
-        tells="traffic peaks; burst helpers fill the boards that came free",
+        tells="traffic peaks; burst helpers and a sandbox fill the boards that came free",
         from_hour=10,
         hours=12,
         shown_s=60,
@@ -59,7 +59,7 @@ SCENES = (
     ),
     Scene(
         phase=Phase.DAWN,
-        tells="training has ended; the helpers come back by themselves",
+        tells="training has ended; who made room comes back by itself",
         from_hour=6,
         hours=2,
         shown_s=30,
@@ -67,7 +67,7 @@ SCENES = (
     ),
     Scene(
         phase=Phase.EVENING,
-        tells="the helpers' owner takes them away",
+        tells="the owners of helpers and sandbox take them away",
         from_hour=8,
         hours=2,
         shown_s=5,

@@ -12,11 +12,11 @@ from typing import Any
 
 import aiohttp
 import msgspec
-import yaml
 
 from autoscaler.model.plan import ExplainRow, Plan
 from autoscaler.model.reasons import Reason
 from devcluster import Cluster
+from devcluster.manifests import ShippedMode, shipped_rights
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Command, Component
 from devcluster.prometheus import EXPORTER_JOB, OTHER_JOB
@@ -25,7 +25,6 @@ from tests.cluster.polling import eventually
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).parent / "gpu-autoscaler"
-RIGHTS = ROOT / "k8s/base/read-only.yaml"
 NAMESPACE = ACCOUNT = "gpu-autoscaler"
 
 QUICK_POLICY = {
@@ -164,22 +163,17 @@ async def running_service(
         await component.stop(grace_s=10)
 
 
-async def grant_shipped_rights(cluster: Cluster) -> Path:
-    """Applies the rights that are shipped; a kubeconfig of the ServiceAccount that has them."""
-    await cluster.apply(shipped_rights())
+async def grant_shipped_rights(cluster: Cluster, mode: ShippedMode = "recommend") -> Path:
+    """Applies the rights that are shipped for a mode; a kubeconfig of the ServiceAccount that has them."""
+    await cluster.apply(shipped_rights(mode))
     return await cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
-
-
-def shipped_rights() -> list[dict[str, Any]]:
-    """The manifests an operator applies before a read-only installation."""
-    return [item for item in yaml.safe_load_all(RIGHTS.read_text()) if item]
 
 
 def rights_without(room: Room, *resources: str) -> list[dict[str, Any]]:
     """The shipped rights less some resources, under names of the room's own."""
     where = {"namespace": room.namespace, "name": ACCOUNT}
     own = {"name": f"{ACCOUNT}-{room.namespace}"}
-    shipped = next(item for item in shipped_rights() if item["kind"] == "ClusterRole")
+    shipped = next(item for item in shipped_rights("recommend") if item["kind"] == "ClusterRole")
     rules = [
         {**rule, "resources": [one for one in rule["resources"] if one not in resources]}
         for rule in shipped["rules"]

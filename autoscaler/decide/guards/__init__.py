@@ -11,6 +11,7 @@ from autoscaler.decide.guards.budgets import guard_budgets
 from autoscaler.decide.guards.disruption import guard_disruption_budgets
 from autoscaler.decide.guards.fleet import guard_access, guard_clock_skew, guard_fleet_coverage
 from autoscaler.decide.guards.limits import guard_limit_range, guard_quota
+from autoscaler.decide.guards.memory import guard_backoff, guard_contested
 from autoscaler.decide.guards.ownership import guard_field_owner, guard_kueue
 from autoscaler.decide.guards.pace import guard_cooldown, guard_savings_floor, guard_worth_restart
 from autoscaler.decide.guards.rollout import guard_peers_ready, guard_rollout
@@ -58,6 +59,8 @@ CHANGE_GUARDS: Final[tuple[ChangeGuard, ...]] = (
     guard_placement,
     guard_disruption_budgets,
     guard_cooldown,
+    guard_contested,
+    guard_backoff,
     guard_savings_floor,
     guard_worth_restart,
     guard_budgets,

@@ -24,11 +24,13 @@ def _share(part: int, whole: int) -> str:
     return f"{-(-100 * part // whole) / 100:g}"
 
 
-def _never_fits(world: World, boards: int) -> Ruling:
-    """The refusal of a change that is over a budget of which nothing is spent: no waiting admits it."""
+def never_fits(world: World, boards: int) -> Ruling | None:
+    """The refusal of a change that is over a budget of which nothing is spent, as no waiting admits it; else None."""
     budgets, fleet = world.policy.budgets, world.fleet_boards
     hour, day = at_least_one(budgets.fleet_per_hour, fleet), at_least_one(budgets.fleet_per_day, fleet)
     share = at_least_one(budgets.namespace_share, hour)
+    if boards <= min(hour, day, share):
+        return None
     detail = f"{boards} boards at once are over the whole budget (hour {hour}, day {day}, namespace {share})"
     if boards > fleet:
         remedy = f"no budget admits it: the nodes that are known offer {fleet} boards"
@@ -51,7 +53,7 @@ def guard_budgets(world: World, judged: Judged, proposal: Proposal, tally: Tally
     hour = at_least_one(budgets.fleet_per_hour, world.fleet_boards)
     day = at_least_one(budgets.fleet_per_day, world.fleet_boards)
     share = at_least_one(budgets.namespace_share, hour)
-    spent_here = tally.namespace_boards.get(namespace, 0)
+    shares = sorted({namespace, proposal.given_to or namespace})
     replicas = judged.case.workload.replicas
     going, at_once = unavailable_of(judged, proposal), step_limit(world, replicas)
     if proposal.lever == "template" and going > at_once:
@@ -68,12 +70,13 @@ def guard_budgets(world: World, judged: Judged, proposal: Proposal, tally: Tally
             Reason.BUDGET_SPENT,
             "" if budgets.in_flight else "raise budgets.inFlight to at least 1",
         )
-    if boards > min(hour, day, share):
-        return _never_fits(world, boards)
+    too_many = never_fits(world, boards)
+    if too_many:
+        return too_many
     for what, spent, limit in (
         ("fleet, this hour", tally.boards_hour, hour),
         ("fleet, today", tally.boards_day, day),
-        (f"namespace {namespace}, this hour", spent_here, share),
+        *((f"namespace {n}, this hour", tally.namespace_boards.get(n, 0), share) for n in shares),
     ):
         if spent + boards > limit:
             detail = f"{what}: {spent} boards changed + {boards} > {limit}"

@@ -24,6 +24,11 @@ def guard_disruption_budgets(world: World, judged: Judged, proposal: Proposal, t
         return Ruling(
             GUARD, "no budget selects it" if not budgets else "no ready pod goes before its successor"
         )
+    if proposal.lever == "evict" and len(budgets) > 1:
+        names = ", ".join(budget.name for budget in budgets)
+        return Ruling(
+            GUARD, f"the Eviction API takes no pod with several budgets: {names}", Reason.DISRUPTION_BUDGET
+        )
     for budget in budgets:
         spent = tally.disruptions.get((budget.namespace, budget.name), 0)
         why = _exceeded(budget, taken=taken, spent=spent) or _unsatisfied(budget, judged, proposal)

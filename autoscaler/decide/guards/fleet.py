@@ -28,7 +28,11 @@ def guard_clock_skew(world: World, judged: Judged) -> Ruling:
 
 
 _NEEDED_ALWAYS = ("Namespace", "ReplicaSet", "PodDisruptionBudget", "HorizontalPodAutoscaler")
-_NEEDED_BY_LEVER = {"template": ("ResourceQuota", "LimitRange", "Node"), "scale": ()}
+_NEEDED_BY_LEVER = {
+    "template": ("ResourceQuota", "LimitRange", "Node"),
+    "scale": (),
+    "evict": ("Node", "Job"),
+}
 
 
 def guard_access(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:

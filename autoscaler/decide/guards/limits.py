@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from autoscaler.decide.guards.rollout import surge_of
+from autoscaler.decide.guards.rollout import surge_of, waits_for_next_run
 from autoscaler.decide.proposal import Judged, Proposal, Ruling, successor_demand, successor_limits
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import POD_SEATS, World
@@ -20,7 +20,7 @@ def quota_charge(judged: Judged, proposal: Proposal) -> Vector:
     Keys of a successor that takes its predecessor's share are there with amount 0.
     Of extended resources only `requests.<name>` is counted, a `limits.<name>` key never is.
     """
-    if proposal.lever != "template":
+    if proposal.lever != "template" or waits_for_next_run(judged):
         return {}
     surge = surge_of(judged, proposal)
     charge: Vector = {"pods": surge, "count/pods": surge}

@@ -1,5 +1,6 @@
 """How often a workload may change, and whether a change is worth its restart."""
 
+from autoscaler.decide.guards.rollout import waits_for_next_run
 from autoscaler.decide.proposal import Judged, Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import World
@@ -8,10 +9,16 @@ from autoscaler.model.reasons import Reason
 
 
 def guard_cooldown(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
-    """At most one change per workload per cool-down."""
+    """At most one change per workload per cool-down, what was put back included, and none before the last has ended.
+
+    A row without a time is no change: it only says for how long the workload is left alone.
+    """
     del proposal, tally
     name, cooldown = "cool-down", world.policy.guards.cooldown
-    ages = [world.now_ms - act.at_ms for act in world.snapshot.acts if act.ref == judged.case.workload.ref]
+    acts = [act for act in world.acts_of(judged.case.workload.ref) if act.at_ms > 0]
+    ages = [world.now_ms - act.at_ms for act in acts]
+    if not all(act.verified for act in acts):
+        return Ruling(name, "its last change is not verified yet", Reason.COOLDOWN)
     if ages and min(ages) < cooldown:
         left = format_duration(cooldown - min(ages))
         return Ruling(name, f"changed {format_duration(min(ages))} ago, {left} to go", Reason.COOLDOWN)
@@ -32,7 +39,7 @@ def guard_worth_restart(world: World, judged: Judged, proposal: Proposal, tally:
     """Board-hours saved within the cool-down must exceed factor x boards restarted x measured time to Ready."""
     del tally
     name, case = "restart cost", judged.case
-    if proposal.lever != "template":
+    if proposal.lever != "template" or waits_for_next_run(judged):
         return Ruling(name, "nothing restarts")
     starts = [
         u.pod.ready_ms - u.pod.started_ms for u in case.units if u.pod.ready_ms >= 0 and u.pod.started_ms >= 0

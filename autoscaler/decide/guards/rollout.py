@@ -33,6 +33,11 @@ def surge_and_unavailable(rollout: Rollout, replicas: int) -> tuple[int, int]:
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
 
+def waits_for_next_run(judged: Judged) -> bool:
+    """Whether a new template is for the next run alone: live pods are of runs that keep what they have."""
+    return judged.case.workload.ref.kind == "CronJob"
+
+
 def surge_of(judged: Judged, proposal: Proposal) -> int:
     """Pods that a proposal creates before old ones go."""
     workload = judged.case.workload
@@ -46,6 +51,10 @@ def unavailable_of(judged: Judged, proposal: Proposal) -> int:
     workload = judged.case.workload
     if proposal.lever == "scale":
         return proposal.before - proposal.after
+    if proposal.lever == "evict":
+        return 1
+    if waits_for_next_run(judged):
+        return 0
     if workload.ref.kind != "Deployment":
         # The API documents rounding up for a StatefulSet, and never under one (apps/v1 RollingUpdateStatefulSetStrategy).
         away = rounded(workload.rollout.max_unavailable, workload.replicas, up=True)
@@ -64,6 +73,8 @@ def guard_rollout(world: World, judged: Judged, proposal: Proposal, tally: Tally
     held = sorted({unit.shape.demand.get(judged.case.resource, 0) for unit in judged.case.units})
     if len(held) > 1:
         return Ruling(name, f"its pods hold {held[0]} to {held[-1]} boards each", reason)
+    if waits_for_next_run(judged):
+        return _next_run(judged)
     stated = (rollout.max_surge, rollout.max_unavailable)
     junk = [
         v for v in stated[workload.ref.kind != "Deployment" :] if not readable(v)
@@ -84,10 +95,19 @@ def guard_rollout(world: World, judged: Judged, proposal: Proposal, tally: Tally
     return Ruling(name, "no rollout under way")
 
 
+def _next_run(judged: Judged) -> Ruling:
+    name, workload = "rollout", judged.case.workload
+    if workload.suspended:
+        return Ruling(name, "it is suspended: no next run would prove the change", Reason.NO_LEVER)
+    return Ruling(name, "nothing rolls out: the next run has the new size")
+
+
 def guard_peers_ready(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
     """Every replica is running, ready and not on its way out, and their number is the stated one."""
     del world, proposal, tally
     name, case = "peers", judged.case
+    if waits_for_next_run(judged):
+        return Ruling(name, "pods of the run under way keep what they have")
     for unit in case.units:
         pod = unit.pod
         state = "terminating" if pod.deleting else "" if pod.phase == "Running" else pod.phase.lower()

@@ -3,15 +3,14 @@
 from autoscaler.decide import marks
 from autoscaler.decide.evidence import reason_of
 from autoscaler.decide.proposal import Judged, Ruling
-from autoscaler.decide.world import World, is_board
+from autoscaler.decide.world import Case, World, is_board
 from autoscaler.model.duration import format_duration
 from autoscaler.model.reasons import Reason
 
 SYSTEM_PRIORITY = 2_000_000_000
 """kube-apiserver's HighestUserDefinablePriority is 1e9; system classes start here."""
-LEVER_GROUP = "apps"
+LEVERS = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "CronJob")})
 """Other groups have kinds of the same names with other rules (OpenKruise's StatefulSet)."""
-LEVER_KINDS = frozenset({"Deployment", "StatefulSet"})
 
 
 def guard_system(world: World, judged: Judged) -> Ruling:
@@ -88,17 +87,22 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
                 Reason.THIN_HISTORY,
                 "wait until it has run often enough",
             )
-    if case.workload.ref.group != LEVER_GROUP or kind not in LEVER_KINDS:
+    if (case.workload.ref.group, kind) not in LEVERS:
         return Ruling(name, f"no lever for kind {kind}", Reason.NO_LEVER, "it is reported only")
     if not is_board(case.resource, world.policy.resources):
         return Ruling(
             name, f"{case.resource} is not counted in whole boards", Reason.NO_LEVER, "it is reported only"
         )
-    unseen = case.resources[1:] or tuple("a resource claim" for s in case.shapes if s.resource_claims)[:1]
+    unseen = unjudged(case)
     if unseen:
         detail = f"beside {case.resource} it holds {', '.join(unseen)}, which is not judged: advice only"
         return Ruling(name, detail, Reason.NO_LEVER, "it is reported only")
     return Ruling(name, f"kind {kind}")
+
+
+def unjudged(case: Case) -> tuple[str, ...]:
+    """What it holds beside the resource that was judged, of which nothing is known."""
+    return case.resources[1:] or tuple("a resource claim" for s in case.shapes if s.resource_claims)[:1]
 
 
 def guard_start_grace(world: World, judged: Judged) -> Ruling:

@@ -1,6 +1,6 @@
 """Whether the pods that replace the old ones would find a place."""
 
-from autoscaler.decide.guards.rollout import surge_of, unavailable_of
+from autoscaler.decide.guards.rollout import surge_of, unavailable_of, waits_for_next_run
 from autoscaler.decide.placement import admits, place
 from autoscaler.decide.proposal import Judged, Proposal, Ruling, successor_demand, successor_shape
 from autoscaler.decide.tally import Tally
@@ -13,7 +13,7 @@ def guard_scheduler(world: World, judged: Judged, proposal: Proposal, tally: Tal
     """Pods of a scheduler whose rules are not known here are not replaced."""
     del tally
     name, shape = "scheduler", judged.case.shape
-    if proposal.lever != "template" or shape is None:
+    if proposal.lever != "template" or shape is None or waits_for_next_run(judged):
         return Ruling(name, "no pod is replaced")
     if shape.scheduler not in world.policy.guards.schedulers:
         return Ruling(name, f"placed by {shape.scheduler}", Reason.FOREIGN_SCHEDULER)
@@ -36,7 +36,7 @@ def guard_volumes(world: World, judged: Judged, proposal: Proposal, tally: Tally
 def surge_places(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> tuple[str, ...] | None:
     """Nodes for the pods that need another seat than their predecessor's; None where they do not fit."""
     shape = successor_shape(judged)
-    if proposal.lever != "template" or shape is None:
+    if proposal.lever != "template" or shape is None or waits_for_next_run(judged):
         return ()
     count = max(surge_of(judged, proposal), displaced(world, judged, proposal))
     return place(shape, successor_demand(judged, proposal), count, nodes=world.nodes, free=tally.free)
@@ -58,7 +58,7 @@ def displaced(world: World, judged: Judged, proposal: Proposal) -> int:
 def guard_placement(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
     """Every successor has a seat: its predecessor's or a free one; and a surge fits, unless an old pod may go first."""
     name, shape, workload = "placement", successor_shape(judged), judged.case.workload
-    if shape is None or proposal.lever != "template":
+    if shape is None or proposal.lever != "template" or waits_for_next_run(judged):
         return Ruling(name, "no pod is placed")
     if shape.unmodelled:
         return Ruling(name, f"not modelled here: {', '.join(shape.unmodelled)}", Reason.NO_PLACEMENT)

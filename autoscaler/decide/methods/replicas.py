@@ -9,7 +9,7 @@ from autoscaler.decide.need import MILLI, activity_of, boards_for, confident
 from autoscaler.decide.proposal import Judged, Proposal, Ruling
 from autoscaler.decide.world import World
 from autoscaler.model.evidence import ACTIVITY_SCALE
-from autoscaler.model.plan import Method
+from autoscaler.model.plan import Method, PodRef
 from autoscaler.model.reasons import Reason
 from autoscaler.model.shapes import layout_key
 
@@ -126,11 +126,17 @@ def fewer(
     )
 
 
-def leaving(judged: Judged, going: int) -> tuple[str, ...]:
+def leaving(judged: Judged, going: int) -> tuple[PodRef, ...]:
     """The pods of a Deployment that should go, the least used first; what else decides is their name."""
     pairs = zip(judged.case.units, judged.assessment.measured, strict=True)
-    used = sorted((sum(board.mean for board in measured.boards), unit.pod.name) for unit, measured in pairs)
-    return tuple(name for _, name in used[:going])
+    used = sorted(
+        (
+            sum(board.mean for board in measured.boards),
+            PodRef(unit.pod.namespace, unit.pod.name, unit.pod.uid),
+        )
+        for unit, measured in pairs
+    )
+    return tuple(pod for _, pod in used[:going])
 
 
 def _highest_unused(world: World, judged: Judged, going: int) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from autoscaler.decide import marks
+from autoscaler.decide.guards.rollout import waits_for_next_run
 from autoscaler.decide.need import boards_for
 from autoscaler.decide.proposal import Judged, Proposal, Ruling
 from autoscaler.decide.world import World
@@ -111,11 +112,10 @@ def _consent_ruling(judged: Judged, after: int, consent: _Consent) -> Ruling | N
     if consent.stated:
         return None
     case, role = judged.case, judged.assessment.role
-    if role == "training":
+    if role == "training" or waits_for_next_run(judged):
         cause = judged.assessment.role_cause
-        return Ruling(
-            GUARD, f"training ({cause}): {case.held} -> {after} changes the run", Reason.NEEDS_CONSENT
-        )
+        detail = f"{role} ({cause}): {case.held} -> {after} changes the run"
+        return Ruling(GUARD, detail, Reason.NEEDS_CONSENT)
     hints = case.parallelism
     if hints:
         detail = f"the count is part of the command line or environment ({', '.join(hints[:3])})"

@@ -111,3 +111,10 @@ def test_a_nomination_is_ours_where_we_wrote_the_pods_status(entries: Any, ours:
 
     assert (live.nominated, live.nominated_by_us) == ("node-1", ours)
     assert (live.node, live.phase, live.annotations) == ("", "Pending", {"own": "x"})
+
+
+def test_a_scale_that_states_no_replicas_has_none_and_a_workload_has_one() -> None:
+    silent = workload_decoder.decode(b'{"spec": {}}')
+
+    assert live_workload(REF, silent, of_scale=True).value("scale") == 0
+    assert live_workload(REF, silent).value("scale") == 1

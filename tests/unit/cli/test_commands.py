@@ -10,6 +10,7 @@ from build import Spec, boards, cluster
 
 from autoscaler import __version__
 from autoscaler.cli import main
+from autoscaler.cli.commands import app
 from autoscaler.model.snapshot import encode_snapshot
 from autoscaler.service import exit_codes
 
@@ -106,6 +107,13 @@ def test_the_environment_sets_policy_fields(
         ),
         (["plan"], exit_codes.USAGE, "AUTOSCALER_PROMETHEUS_URL is not set"),
         (["snapshot"], exit_codes.USAGE, "--output"),
+        (["apply"], exit_codes.USAGE, "--file"),
+        (["apply", "-f", "SAVED"], exit_codes.USAGE, "AUTOSCALER_PROMETHEUS_URL is not set"),
+        (["undo"], exit_codes.USAGE, "undo takes either NAMESPACE/NAME or --all"),
+        (["undo", "team/web", "--all"], exit_codes.USAGE, "undo takes either NAMESPACE/NAME or --all"),
+        (["undo", "web"], exit_codes.USAGE, "undo takes NAMESPACE/NAME, got 'web'"),
+        (["ledger", "a/b/c"], exit_codes.USAGE, "ledger takes NAMESPACE/NAME"),
+        (["ledger", "-o", "xml"], exit_codes.USAGE, 'Choose from: "table", "wide", "json", "yaml"'),
         (["run", "--policy", "/nowhere.yaml"], exit_codes.USAGE, "AUTOSCALER_PROMETHEUS_URL is not set"),
     ],
 )
@@ -129,13 +137,33 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"gpu-autoscaler {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["run", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["run", "--help"], ["undo", "--help"]])
 def test_help_documents_the_exit_codes(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert main(arguments) == exit_codes.OK
 
     text = " ".join(capsys.readouterr().out.split())
     assert exit_codes.SUMMARY.partition(":")[0] in text
     assert "3 no such workload" in text
+
+
+@pytest.mark.parametrize("command", ["apply", "undo", "ledger", "pause", "resume"])
+def test_help_names_what_acts_and_claims_nothing_else(
+    capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    main(["--help"])
+
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"│ {command} " in text
+    assert "changes nothing" not in text
+
+
+def test_a_bad_plan_file_is_the_callers_fault(
+    saved: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AUTOSCALER_PROMETHEUS_URL", "http://127.0.0.1:9")
+
+    assert main(["apply", "-f", saved, "--yes"]) == exit_codes.USAGE
+    assert "not UTF-8" in capsys.readouterr().err
 
 
 def test_a_reader_that_goes_away_is_no_fault(saved: str) -> None:
@@ -152,3 +180,11 @@ def test_colour_is_for_terminals_without_no_color(saved: str, capsys: pytest.Cap
     main(["report", "-f", saved])
 
     assert "\x1b" not in capsys.readouterr().out
+
+
+def test_every_command_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs/commands.md").read_text()
+
+    names = [name for name in app if not name.startswith("-")]
+    assert {"apply", "ledger", "undo", "pause", "resume"} < set(names)
+    assert [name for name in names if f"| `{name}" not in page and f", `{name}`" not in page] == []

@@ -10,6 +10,7 @@ from worlds import (
     LOSSES,
     bounded_worlds,
     carry_out,
+    crowded_worlds,
     degrade,
     pods_of,
     policies,
@@ -18,6 +19,7 @@ from worlds import (
     shuffled,
     worlds,
     worlds_with_a_past,
+    yielding,
 )
 
 from autoscaler.decide import plan
@@ -28,7 +30,7 @@ from autoscaler.model.snapshot import Snapshot, decode_snapshot, encode_snapshot
 
 CALM = worlds(wild=False)
 WIDE = policies(wild=False)
-ANY_WORLD = st.one_of(worlds(), bounded_worlds(), CALM)
+ANY_WORLD = st.one_of(worlds(), bounded_worlds(), crowded_worlds(), CALM)
 SEARCHED = settings(max_examples=max(200, settings().max_examples))
 """The laws find one fault among many rules: few examples would pass by most of them."""
 
@@ -74,6 +76,49 @@ def test_no_plan_leaves_less_than_the_past_needed(snapshot: Snapshot, policy: Po
 @given(worlds(), policies())
 def test_no_plan_of_a_broken_world_breaks_a_law(snapshot: Snapshot, policy: Policy) -> None:
     assert broken_laws(snapshot, plan(snapshot, policy, NOW_MS), policy, NOW_MS) == []
+
+
+@SEARCHED
+@given(crowded_worlds(), yielding())
+def test_no_eviction_breaks_a_law(snapshot: Snapshot, policy: Policy) -> None:
+    assert broken_laws(snapshot, plan(snapshot, policy, NOW_MS), policy, NOW_MS) == []
+
+
+@SEARCHED
+@given(crowded_worlds(), yielding(), st.sampled_from(LOSSES))
+def test_one_lost_quality_of_a_victim_s_evidence_keeps_it(
+    snapshot: Snapshot, policy: Policy, loss: str
+) -> None:
+    for action in plan(snapshot, policy, NOW_MS).actions:
+        if action.pod:
+            (at,) = [n for n, pod in enumerate(snapshot.pods) if pod.uid == action.pod.uid]
+            left = plan(degrade(snapshot, rows_of(snapshot, {at})[:1], loss), policy, NOW_MS)
+            assert action.pod not in {other.pod for other in left.actions}
+
+
+@SEARCHED
+@given(crowded_worlds(), yielding())
+def test_whoever_was_made_room_for_rests_and_nobody_is_evicted_twice(
+    snapshot: Snapshot, policy: Policy
+) -> None:
+    first = plan(snapshot, policy, NOW_MS)
+    given_to = {action.seat.pod.uid for action in first.actions if action.seat}
+    evicted = {action.uid for action in first.actions if action.pod}
+    again = plan(carry_out(snapshot, first), policy, NOW_MS)
+
+    assert not given_to & {action.seat.pod.uid for action in again.actions if action.seat}
+    assert not evicted & {action.uid for action in again.actions}
+
+
+@SEARCHED
+@given(crowded_worlds(), yielding(), st.randoms(use_true_random=False))
+def test_the_same_crowd_gives_the_same_plan_byte_for_byte(
+    snapshot: Snapshot, policy: Policy, random: object
+) -> None:
+    expected = encode_plan(plan(snapshot, policy, NOW_MS))
+
+    assert expected == encode_plan(plan(decode_snapshot(encode_snapshot(snapshot)), policy, NOW_MS))
+    assert expected == encode_plan(plan(shuffled(snapshot, random), policy, NOW_MS))
 
 
 @given(snapshot=CALM, policy=WIDE, data=st.data())

@@ -178,6 +178,28 @@ def test_a_rollout_tells_how_far_it_has_come() -> None:
     assert (rollout.total, rollout.updated, rollout.ready, rollout.available) == (5, 2, 3, 3)
 
 
+def test_a_job_tells_how_many_of_its_pods_failed() -> None:
+    failing = make(
+        wire.Job, "train", spec={"template": {"spec": spec()}, "backoffLimit": 2}, status={"failed": 2}
+    )
+    (row,) = snapshot(failing).workloads
+
+    assert (row.failed_pods, row.backoff_limit) == (2, 2)
+
+
+def test_the_consent_to_an_eviction_is_kept_with_its_pod() -> None:
+    (row,) = snapshot(pod("alone", annotations={"gpu-autoscaler.io/evictable": "true"})).pods
+
+    assert row.annotations == {"gpu-autoscaler.io/evictable": "true"}
+
+
+def test_a_waiting_pod_tells_which_node_keeps_its_seat() -> None:
+    waits = make(wire.Pod, "urgent", spec=spec(), status={"phase": "Pending", "nominatedNodeName": "node-2"})
+    rows = {row.name: row.nominated_node for row in snapshot(waits, pod("runs")).pods}
+
+    assert rows == {"urgent": "node-2", "runs": ""}
+
+
 def test_only_marks_that_guards_read_are_kept() -> None:
     marks = {"gpu-autoscaler.io/allowed-gpus": "1,2", "example.com/notes": "long text"}
     row = snapshot(deployment("serve", annotations=marks, labels={"team": "x"})).workloads[0]

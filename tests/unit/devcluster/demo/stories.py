@@ -28,7 +28,8 @@ from devcluster.demo.witness import Witness
 GPU = "gpuconfig.com/gpu"
 CAST = Cast(
     training=("ml", "training"),
-    helpers=frozenset({("batch", "helper")}),
+    visitors=frozenset({("batch", "helper"), ("batch", "sandbox")}),
+    idlers=frozenset({("batch", "sandbox")}),
     yielding=frozenset({"gpu-burst"}),
     peaking=frozenset({("ml", "server")}),
     resource=GPU,
@@ -62,16 +63,20 @@ def pod(
     )
 
 
-def training(*, node: str = "", nominated: str = "", phase: str = "Pending") -> Pod:
+def sandbox(name: str = "sandbox-1", **fields: Any) -> Pod:
+    return pod(name, priority_class="", labels={"app": "sandbox"}, **fields)
+
+
+def training(run: int = 1, *, node: str = "", nominated: str = "", phase: str = "Pending") -> Pod:
     waits = () if node else (Condition("PodScheduled", "False", "Unschedulable", "no room"),)
     return pod(
-        "training-1-x",
+        f"training-{run}-x",
         namespace="ml",
         node=node,
         phase=phase,
         nominated=nominated,
         priority_class="high-priority",
-        labels={"batch.kubernetes.io/job-name": "training-1"},
+        labels={"batch.kubernetes.io/job-name": f"training-{run}"},
         conditions=waits,
     )
 

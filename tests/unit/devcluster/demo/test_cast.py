@@ -18,7 +18,8 @@ def test_the_parts_are_read_from_the_scenario() -> None:
     cast = cast_of(shipped())
 
     assert cast.training == ("ml-workloads", "high-priority-ml-training")
-    assert cast.helpers == {("batch", f"burst-{name}") for name in ("render", "transcode", "thumbnails")}
+    assert cast.visitors - cast.idlers == {("batch", "burst-render"), ("batch", "burst-thumbnails")}
+    assert cast.idlers == {("research", "sandbox")}
     assert cast.yielding == {"gpu-burst"}
     assert cast.peaking == {
         ("ml-workloads", "inference"),
@@ -59,13 +60,13 @@ def asked_in(stage: str) -> list[int]:
 FREE_AFTER_THE_ACTS = 32 - 15
 
 
-def test_the_large_helpers_find_places_however_the_free_boards_lie_on_the_nodes() -> None:
+def test_the_large_visitors_find_places_however_the_free_boards_lie_on_the_nodes() -> None:
     odd_nodes = 3  # at most: 17 is odd, so they cannot be 4
 
     assert set(asked_in("day")) == {cast_of(shipped()).seat_boards}
     assert len(asked_in("day")) == (FREE_AFTER_THE_ACTS - odd_nodes) // 2
 
 
-def test_the_helpers_fill_the_cluster() -> None:
+def test_the_visitors_fill_the_cluster() -> None:
     assert set(asked_in("noon")) == {1}
     assert sum(asked_in("day")) + sum(asked_in("noon")) == FREE_AFTER_THE_ACTS

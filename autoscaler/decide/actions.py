@@ -1,0 +1,117 @@
+"""From an accepted proposal to the action of the plan: plain data that says all that its execution needs."""
+
+import hashlib
+from typing import Final
+
+from autoscaler.decide.deadlines import SEAT_WITHIN_MS, ready_within_ms
+from autoscaler.decide.methods.replicas import leaving
+from autoscaler.decide.proposal import Judged, Proposal
+from autoscaler.decide.world import World
+from autoscaler.model.plan import Action, Method, PodRef, Seat
+from autoscaler.model.policy import Mode, Policy
+from autoscaler.model.reasons import Reason
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def stated_mode(policy: Policy, method: Method) -> Mode:
+    """The method's mode."""
+    stated: dict[Method, Mode | None] = {
+        "make-room": policy.modes.make_room,
+        "right-size": policy.modes.right_size,
+        "scale-in": policy.modes.scale_in,
+        "idle": policy.modes.idle,
+    }
+    return stated[method] or policy.modes.default
+
+
+def mode_for(policy: Policy, judged: Judged, method: Method) -> Mode:
+    """The same for a workload; interactive work is never more than recommended: its state in memory is lost for good."""
+    mode = stated_mode(policy, method)
+    return "recommend" if mode == "apply" and judged.assessment.role == "interactive" else mode
+
+
+def held_by(world: World, mode: Mode) -> tuple[Reason, ...]:
+    """What keeps a planned action from being carried out."""
+    control = world.snapshot.control
+    held = {
+        Reason.MODE_RECOMMEND: mode != "apply",
+        Reason.PAUSED: bool(control.paused),
+        Reason.LEDGER_UNREADABLE: bool(control.ledger_fault),
+    }
+    return tuple(reason for reason, holds in held.items() if holds)
+
+
+def change_of(world: World, judged: Judged, proposal: Proposal) -> Action:
+    """The change of a template or of replicas."""
+    case, workload = judged.case, judged.case.workload
+    container = case.container.name if case.container and proposal.lever == "template" else ""
+    field = f"{case.resource} of container {container}" if container else "replicas"
+    preconditions = [*_same_object(judged), f"{field} is {proposal.before}"]
+    going: tuple[PodRef, ...] = ()
+    if proposal.lever == "scale" and workload.ref.kind == "Deployment":
+        going = leaving(judged, proposal.before - proposal.after)
+        preconditions.append(f"{DELETION_COST} is lowest on {', '.join(pod.name for pod in going)}")
+    return Action(
+        id=_identity(judged, proposal),
+        method=proposal.method,
+        reason=proposal.reason,
+        lever=proposal.lever,
+        target=workload.ref,
+        uid=workload.uid,
+        resource_version=workload.resource_version,
+        resource=case.resource,
+        container=container,
+        before=proposal.before,
+        after=proposal.after,
+        saved_milli_boards=proposal.saved_boards * 1000,
+        because=proposal.because,
+        preconditions=tuple(preconditions),
+        held_by=held_by(world, mode_for(world.policy, judged, proposal.method)),
+        leaving=going,
+        ready_within_ms=ready_within_ms(world, judged, proposal),
+    )
+
+
+def eviction_of(judged: Judged, proposal: Proposal, seat: Seat, *, held: tuple[Reason, ...]) -> Action:
+    """The eviction of the one unit that is judged. Nothing is saved: its boards are given to the waiting pod."""
+    workload, (unit,) = judged.case.workload, judged.case.units
+    pod = PodRef(unit.pod.namespace, unit.pod.name, unit.pod.uid)
+    return Action(
+        id=_identity(judged, proposal, pod.uid, seat.pod.uid),
+        method=proposal.method,
+        reason=proposal.reason,
+        lever=proposal.lever,
+        target=workload.ref,
+        uid=workload.uid,
+        resource_version=workload.resource_version,
+        resource=judged.case.resource,
+        container="",
+        before=proposal.before,
+        after=proposal.after,
+        saved_milli_boards=0,
+        because=proposal.because,
+        preconditions=(
+            *_same_object(judged)[:1],
+            f"pod {pod.name} is {pod.uid}",
+            f"pod {seat.pod} has no node",
+        ),
+        held_by=held,
+        pod=pod,
+        seat=seat,
+        ready_within_ms=(seat.more + 1) * SEAT_WITHIN_MS,
+    )
+
+
+def _same_object(judged: Judged) -> list[str]:
+    workload = judged.case.workload
+    version = [f"resourceVersion is {workload.resource_version}"] if workload.resource_version else []
+    return [f"uid is {workload.uid}", *version]
+
+
+def _identity(judged: Judged, proposal: Proposal, *pods: str) -> str:
+    """The same change of the same object has the same name in every plan."""
+    before, after = str(proposal.before), str(proposal.after)
+    uid, resource = judged.case.workload.uid, judged.case.resource
+    parts = (uid, proposal.method, proposal.lever, resource, before, after, *pods)
+    return hashlib.sha256("|".join(parts).encode()).hexdigest()[:12]

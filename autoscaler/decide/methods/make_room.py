@@ -1,0 +1,331 @@
+"""Make room: who has to leave so that waiting work of high priority gets a seat that it really fits.
+
+Seats that waiting pods fit anyway are spoken for first, in the scheduler's own order; what is leaving already counts as
+free soon. Only then is the cheapest set of units on one node looked for. A workload gives up one unit at a time.
+"""
+
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from autoscaler.decide.actions import eviction_of, held_by, mode_for, stated_mode
+from autoscaler.decide.explain import Trail
+from autoscaler.decide.guards.budgets import guard_budgets, never_fits
+from autoscaler.decide.guards.disruption import budgets_of, guard_disruption_budgets
+from autoscaler.decide.guards.victim import judge_victim
+from autoscaler.decide.proposal import Judged, Proposal, Ruling, refuse
+from autoscaler.decide.room import Room, seat_demand
+from autoscaler.decide.seats import Candidate, Cost, Rank, sets_by_cost, shortage
+from autoscaler.decide.tally import Effect, Tally
+from autoscaler.decide.waiting import (
+    GUARD,
+    Waiting,
+    is_beneficiary,
+    is_placeable,
+    waiting_pods,
+    why_no_seat_is_made,
+)
+from autoscaler.decide.world import Unit, World, is_board
+from autoscaler.decide.yielding import alone, best_rank, rank_of, why_it_yields
+from autoscaler.model.plan import Action, PodRef, Seat
+from autoscaler.model.policy import Mode
+from autoscaler.model.reasons import Reason
+from autoscaler.model.resources import Vector, fits, total
+
+MOST_NODES: Final = 200
+"""Nodes that are searched for one pod, the most promising first: one cycle judges the whole fleet in a second."""
+MOST_SETS: Final = 64
+"""Sets of one node that are held against budgets; the next ones would only be dearer."""
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A seat with its price, and the tally once it is paid."""
+
+    cost: Cost
+    chosen: tuple[Candidate, ...]
+    tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was seen on a node that gave no seat: who stays and why, or which limit the cheapest set is over."""
+
+    node: str
+    missing: int
+    stays: tuple[tuple[Unit, Ruling], ...]
+    over: Ruling | None
+
+
+@dataclass(slots=True)
+class _Round:
+    """One plan's seats: room and tally move on with each that is given."""
+
+    world: World
+    trails: dict[int, Trail]
+    tally: Tally
+    room: Room
+    on_node: dict[str, list[tuple[Trail, int]]]
+    actions: list[Action] = field(default_factory=list)
+    refused: dict[int, list[tuple[Unit, Ruling]]] = field(default_factory=dict)
+    failed: dict[tuple[int, str, int], Ruling] = field(default_factory=dict)
+    """By shape, namespace and own peers: until a seat is given there is only ever less room, so one search does for all."""
+
+
+def make_room(world: World, trails: list[Trail], tally: Tally) -> tuple[tuple[Action, ...], Tally]:
+    """The evictions in the order in which they are to be made, and what is left for the other methods.
+
+    Victims' trails get their action, waiting pods' trails their ruling: the seat, or why there is none.
+    """
+    placed = {trail.judged.case.units[0].pod.workload: trail for trail in trails if trail.judged.case.units}
+    on_node: dict[str, list[tuple[Trail, int]]] = {}
+    for trail in trails:
+        for position, unit in enumerate(trail.judged.case.units):
+            if unit.pod.node and not unit.pod.deleting:
+                on_node.setdefault(unit.pod.node, []).append((trail, position))
+    state = _Round(world, placed, tally, Room(world), on_node)
+    for one in waiting_pods(world, {index: trail.judged for index, trail in placed.items()}):
+        _serve(state, one)
+    for index, refused in state.refused.items():
+        _explain(placed[index], refused)
+    return tuple(state.actions), replace(state.tally, free=state.room.now)
+
+
+def _serve(state: _Round, one: Waiting) -> None:
+    world, unit, room = state.world, one.unit, state.room
+    trail, wanted = state.trails.get(unit.pod.workload), is_beneficiary(world, unit)
+    if is_placeable(world, unit):
+        place = room.place(unit)
+        if place:
+            node, now = place
+            room.take(unit, node)
+            if trail and wanted:
+                when = "now" if now else "once pods have left that are leaving"
+                trail.rulings.append(Ruling(GUARD, f"pod {unit.pod.name} fits {node} {when}"))
+            return
+    if trail and wanted and world.policy.methods.make_room:
+        ruling = why_no_seat_is_made(world, unit, trail.judged) or _find(state, unit, trail)
+        if ruling is None:
+            return
+        state.refused.setdefault(unit.pod.workload, []).append((unit, ruling))
+    if unit.pod.nominated_node in room.now:
+        # The scheduler keeps this seat for it against its equals and lesser, whatever is decided here.
+        room.take(unit, unit.pod.nominated_node)
+
+
+def _find(state: _Round, unit: Unit, trail: Trail) -> Ruling | None:
+    """Gives the pod a seat, or says why there is none; a seat that was begun is gone on with."""
+    in_flight, allowed = state.tally.in_flight, state.world.policy.budgets.in_flight
+    if in_flight >= allowed:
+        detail = f"{in_flight} changes are planned or not yet verified, {allowed} allowed"
+        return Ruling(GUARD, detail, Reason.BUDGET_SPENT)
+    nodes, kept = tuple(state.room.admitting(unit)), unit.pod.nominated_node
+    if kept in nodes:
+        found = _search(state, unit, (kept,))
+        if isinstance(found, _Found):
+            _accept(state, unit, trail, found)
+            return None
+        if found.reason in {Reason.BUDGET_SPENT, Reason.DISRUPTION_BUDGET}:
+            return found
+    own = unit.pod.workload if len(trail.judged.case.units) > 1 else -1
+    key = (unit.pod.shape, unit.pod.namespace, own)
+    if key not in state.failed:
+        found = _search(state, unit, nodes)
+        if isinstance(found, _Found):
+            _accept(state, unit, trail, found)
+            return None
+        state.failed[key] = found
+    return state.failed[key]
+
+
+def _search(state: _Round, unit: Unit, nodes: tuple[str, ...]) -> _Found | Ruling:
+    """The cheapest seat on any of these nodes, by bounds from what units state before anything of them is judged."""
+    wanted, bounds = seat_demand(unit), []
+    boards = _boards(state.world, unit)
+    for node in nodes:
+        short = shortage(wanted, state.room.soon[node])
+        bound = _bound(state, unit, node, short)
+        if bound is not None:
+            bounds.append((bound, sum(short.get(name, 0) for name in boards), node, short))
+    bounds.sort(key=lambda entry: entry[:3])
+    best: _Found | None = None
+    looks: list[_Look] = []
+    for bound, least, node, short in bounds[:MOST_NODES]:
+        cost = best.cost if best else None
+        if cost and (cost.top, cost.surplus, cost.boards, cost.pods) <= (bound, 0, least, 1):
+            break
+        found = _on_node(state, unit, node, short, best)
+        if isinstance(found, _Found):
+            best = found
+        else:
+            looks.append(found)
+    return best or _no_seat(looks, admitting=len(nodes), promising=len(bounds))
+
+
+def _useful(state: _Round, unit: Unit, node: str, short: Vector) -> list[tuple[Trail, int, Rank]]:
+    """Units that could yield to the pod, by what they state, and hold something that it lacks."""
+    found = []
+    for trail, position in state.on_node.get(node, ()):
+        other = trail.judged.case.units[position]
+        rank = best_rank(state.world, other, unit.shape.priority)
+        if (
+            rank is not None
+            and trail.action is None
+            and other.pod.workload != unit.pod.workload
+            and any(seat_demand(other).get(name, 0) > 0 for name in short)
+        ):
+            found.append((trail, position, rank))
+    return sorted(found, key=lambda entry: (entry[2], entry[0].judged.case.units[entry[1]].pod.name))
+
+
+def _bound(state: _Round, unit: Unit, node: str, short: Vector) -> Rank | None:
+    """The lowest rank that has to be asked on the node; None where all of them together would not do."""
+    freed: Vector = {}
+    for trail, position, rank in _useful(state, unit, node, short):
+        freed = total((freed, seat_demand(trail.judged.case.units[position])))
+        if fits(short, freed):
+            return rank
+    return None
+
+
+def _on_node(state: _Round, unit: Unit, node: str, short: Vector, best: _Found | None) -> _Found | _Look:
+    """A seat that is cheaper than the best one so far, else what is in the way."""
+    candidates: list[Candidate] = []
+    stays: list[tuple[Unit, Ruling]] = []
+    for trail, position, _ in _useful(state, unit, node, short):
+        judged = _candidate(state, unit, node, alone(state.world, trail.judged, position))
+        if isinstance(judged, Candidate):
+            candidates.append(judged)
+        else:
+            stays.append((trail.judged.case.units[position], judged))
+    boards = _boards(state.world, unit)
+    over: Ruling | None = None
+    for cost, chosen in islice(sets_by_cost(candidates, short, node=node, boards=boards), MOST_SETS):
+        if best and best.cost < cost:
+            break
+        paid = _pay(state.world, chosen, state.tally)
+        if isinstance(paid, Tally):
+            return _Found(cost, chosen, paid)
+        over = over or paid
+    left = shortage(short, total(one.gives for one in candidates))
+    return _Look(node, sum(left.get(name, 0) for name in boards), tuple(stays), over)
+
+
+def _boards(world: World, unit: Unit) -> tuple[str, ...]:
+    return tuple(name for name in unit.shape.demand if is_board(name, world.policy.resources))
+
+
+def _candidate(state: _Round, unit: Unit, node: str, judged: Judged) -> Candidate | Ruling:
+    """The unit with what every guard says of it, or the first refusal."""
+    world, (other,) = state.world, judged.case.units
+    rank = rank_of(world, judged, unit.shape.priority)
+    why = why_it_yields(judged, rank) if rank else ""
+    proposal = Proposal(
+        method="make-room",
+        reason=Reason.MADE_ROOM,
+        lever="evict",
+        before=judged.case.held,
+        after=0,
+        saved_boards=judged.case.held,
+        because=f"pod {unit.pod.namespace}/{unit.pod.name} of priority {unit.shape.priority} waits for {node}: {why}",
+        given_to=unit.pod.namespace,
+    )
+    rulings = judge_victim(world, judged, proposal, state.tally)
+    if rulings[-1].reason:
+        return rulings[-1]
+    if rank is None:
+        detail = f"it is {judged.assessment.verdict}, of priority {other.shape.priority}"
+        return Ruling("yield", detail, Reason.NO_PLACEMENT)
+    return Candidate(other, judged, proposal, rank, seat_demand(other), rulings)
+
+
+def _pay(world: World, chosen: tuple[Candidate, ...], tally: Tally) -> Tally | Ruling:
+    """The tally once all of them are evicted, or the limit that this would go over."""
+    too_many = never_fits(world, sum(one.proposal.saved_boards for one in chosen))
+    if too_many:
+        return too_many
+    for one in chosen:
+        for guard in (guard_disruption_budgets, guard_budgets):
+            ruling = guard(world, one.judged, one.proposal, tally)
+            if ruling.reason:
+                return ruling
+        tally = tally.after(
+            Effect(
+                namespace=one.unit.pod.namespace,
+                disruptions=tuple((budget.name, 1) for budget in budgets_of(world, one.judged)),
+                boards=one.proposal.saved_boards,
+                given_to=one.proposal.given_to,
+                in_flight=int(one is chosen[-1]),
+            )
+        )
+    return tally
+
+
+def _accept(state: _Round, unit: Unit, trail: Trail, found: _Found) -> None:
+    world, node, pod = state.world, found.cost.node, unit.pod
+    state.tally = found.tally
+    state.failed.clear()
+    held = held_by(world, _mode(world, found.chosen))
+    for number, one in enumerate(found.chosen, start=1):
+        seat = Seat(
+            PodRef(pod.namespace, pod.name, pod.uid),
+            node,
+            priority=unit.shape.priority,
+            more=len(found.chosen) - number,
+        )
+        victim = state.trails[one.unit.pod.workload]
+        victim.rulings = list(one.rulings)
+        victim.action = eviction_of(one.judged, one.proposal, seat, held=held)
+        state.actions.append(victim.action)
+    state.room.take(unit, node, total(one.gives for one in found.chosen))
+    names = ", ".join(f"{one.unit.pod.namespace}/{one.unit.pod.name}" for one in found.chosen)
+    trail.rulings.append(Ruling(GUARD, f"pod {pod.name} gets {node} once {names} left"))
+
+
+def _mode(world: World, chosen: tuple[Candidate, ...]) -> Mode:
+    """One victim that may only be recommended holds back the whole seat: half a seat would be taken for nothing."""
+    modes = {mode_for(world.policy, one.judged, "make-room") for one in chosen}
+    return stated_mode(world.policy, "make-room") if len(modes) == 1 and "apply" in modes else "recommend"
+
+
+def _no_seat(looks: list[_Look], *, admitting: int, promising: int) -> Ruling:
+    """The nearest reason, with what was seen on the nearest nodes."""
+    if not admitting:
+        return Ruling(GUARD, "no node's state, labels and taints let it in", Reason.NO_PLACEMENT)
+    if not looks:
+        detail = f"{admitting} nodes let it in, and none would have room whoever yields there"
+        return Ruling(GUARD, detail, Reason.NO_PLACEMENT)
+    looks = sorted(looks, key=lambda look: (look.over is None, look.missing, len(look.stays), look.node))
+    nearest = looks[0]
+    detail = "; ".join(_words(look) for look in looks[:_SHOWN])
+    if promising > _SHOWN:
+        detail += f"; and {promising - _SHOWN} more nodes"
+    ruling = nearest.over or (nearest.stays[0][1] if nearest.stays else None)
+    if ruling is None or ruling.reason is None:
+        return Ruling(GUARD, detail, Reason.NO_PLACEMENT)
+    return Ruling(GUARD, detail, ruling.reason, ruling.remedy)
+
+
+def _words(look: _Look) -> str:
+    if look.over:
+        return f"{look.node}: {look.over.detail}"
+    stays = [f"{u.pod.namespace}/{u.pod.name} ({r.guard}: {r.detail})" for u, r in look.stays[:_SHOWN]]
+    if len(look.stays) > _SHOWN:
+        stays.append(f"{len(look.stays) - _SHOWN} more")
+    kept = f"stays: {', '.join(stays)}" if stays else "a workload gives up one unit at a time"
+    return f"{look.node}: {look.missing} boards short, {kept}"
+
+
+def _explain(trail: Trail, refused: list[tuple[Unit, Ruling]]) -> None:
+    """One refusal for all pods that were refused for the same reason."""
+    pods: dict[Ruling, list[str]] = {}
+    for unit, ruling in refused:
+        pods.setdefault(ruling, []).append(unit.pod.name)
+    for ruling, names in pods.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        told = replace(ruling, detail=f"pod {names[0]}{others} waits: {ruling.detail}")
+        trail.rulings.append(told)
+        trail.seat_refusals.append(msgspec.structs.replace(refuse(trail.judged, told), method="make-room"))
