@@ -38,6 +38,7 @@ def held_by(world: World, mode: Mode) -> tuple[Reason, ...]:
         Reason.MODE_RECOMMEND: mode != "apply",
         Reason.PAUSED: bool(control.paused),
         Reason.LEDGER_UNREADABLE: bool(control.ledger_fault),
+        Reason.QUIET_PERIOD: world.now_ms < control.quiet_until_ms,
     }
     return tuple(reason for reason, holds in held.items() if holds)
 

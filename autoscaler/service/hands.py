@@ -6,27 +6,24 @@ come is sent, the next plan says whether another is needed.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
-from autoscaler.act import repair, transitions, undo, verify
-from autoscaler.act.contract import AuthorityLostError, Recheck, Site
+from autoscaler.act.contract import AuthorityLostError, Recheck
 from autoscaler.act.contract import Outcome as ActOutcome
 from autoscaler.act.control import read_control
 from autoscaler.act.executor import Executor
 from autoscaler.act.ledger import ConfigMapLedger, LedgerError
-from autoscaler.act.transitions import RESTORING, TransitionError
 from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import KubeError
 from autoscaler.kube.session import KubeSession
-from autoscaler.model.cluster import NOTHING_DONE, Control, Memory, WorkloadRef
-from autoscaler.model.ledger import Change, Entry, Record
-from autoscaler.model.plan import Action, Plan, PodRef, Verdict
+from autoscaler.model.cluster import NOTHING_DONE, Control, Memory
+from autoscaler.model.plan import Action
 from autoscaler.model.policy import Policy
-from autoscaler.model.snapshot import Snapshot
 from autoscaler.service.clock import Clock
 from autoscaler.service.cycle import Outcome
 from autoscaler.service.logs import Log
+from autoscaler.service.settling import Settler
 from autoscaler.service.telemetry import Metrics
 
 RETRY_S: Final = 2.0
@@ -54,6 +51,7 @@ class Hands:
         self.ledger = ledger
         self._executor = executor
         self._recheck = recheck
+        self._settler = Settler(ledger=ledger, executor=executor, now_ms=now_ms, metrics=metrics, log=log)
         self._clock = clock
         self._now_ms = now_ms
         self._metrics = metrics
@@ -69,6 +67,10 @@ class Hands:
     def control(self) -> Control:
         """Whether acting may go on, as it was read last."""
         return self._memory.control
+
+    def rest(self, policy: Policy) -> None:
+        """A leadership begins: nothing is changed before its quiet period is over."""
+        self._quiet_until_ms = self._now_ms() + int(policy.guards.quiet_period)
 
     def notice(self, outcome: Outcome) -> None:
         """A new plan is there."""
@@ -96,9 +98,8 @@ class Hands:
         self._memory = Memory(control=control)
         self._tell_memory(policy)
 
-    async def lead(self, writer: Writer, policy: Callable[[], Policy], stop: asyncio.Event) -> None:
+    async def lead(self, writer: Writer, stop: asyncio.Event) -> None:
         """Works through every new plan until `stop`, ending the act in flight; returns when the authority is lost."""
-        self._quiet_until_ms = self._now_ms() + int(policy().guards.quiet_period)
         ours = False
         try:
             while not stop.is_set():
@@ -129,7 +130,7 @@ class Hands:
 
     async def work_through(self, outcome: Outcome, writer: Writer, stop: asyncio.Event) -> None:
         """One plan, once the ledger is ours; raises `AuthorityLostError` as soon as nothing may be sent any more."""
-        await self._settle(outcome, writer)
+        await self._settler.settle(outcome, writer)
         await self._carry_out(outcome, writer, stop)
 
     async def take_over(self, writer: Writer, stop: asyncio.Event) -> bool:
@@ -146,125 +147,6 @@ class Hands:
                 self._log.info("ledger_ours", term=writer.authority.term, half_done=len(opened))
                 return True
         return False
-
-    async def _settle(self, outcome: Outcome, writer: Writer) -> None:
-        """Every open act, and every value of ours, against what is there now."""
-        for entry in list(self.ledger.entries.values()):
-            try:
-                record = entry.open_record
-                if record is None:
-                    await self._look_after(entry, outcome, writer)
-                elif record.state == "intended":
-                    await self._repair(record, writer)
-                else:
-                    await self._judge(entry, record, outcome, writer)
-            except (KubeError, LedgerError, TransitionError) as error:
-                self._log.warning(
-                    "not_settled", ns=entry.ref.namespace, name=entry.ref.name, error=str(error)
-                )
-
-    async def _repair(self, record: Record, writer: Writer) -> None:
-        found = await repair.settle(record, self.ledger, self._executor, writer, now_ms=self._now_ms())
-        if found.settled != "waiting":
-            self._say("repaired", record, end=found.settled, detail=found.detail)
-        if found.settled in {"dropped", "superseded", "gone"}:
-            self._metrics.act_ended(record.action.method, found.settled)
-
-    async def _judge(self, entry: Entry, record: Record, outcome: Outcome, writer: Writer) -> None:
-        policy, action = outcome.policy.policy, record.action
-        if outcome.snapshot.taken_ms <= record.acted_ms:
-            return
-        found = verify.judge(
-            record,
-            outcome.snapshot,
-            verdict=_verdict(outcome.plan, action.target),
-            policy=policy,
-            now_ms=outcome.snapshot.taken_ms,
-        )
-        if found.judgement in {"reversed", "superseded"}:
-            step = Change(action.lever, action.before, action.after, action.resource, action.container)
-            found = await _confirmed(entry, step, writer)
-        match found.judgement:
-            case "waiting":
-                await self._heal(record, outcome.snapshot, writer)
-                return
-            case "ready":
-                await self.ledger.change(
-                    writer,
-                    entry.uid,
-                    Site.LEDGER_OUTCOME,
-                    lambda now: transitions.pods_ready(
-                        now or entry, record.id, at_ms=outcome.snapshot.taken_ms
-                    ),
-                )
-                return
-            case "reversed":
-                change = transitions.change_of(entry, action)
-                await self._close(record, "superseded", found.detail, writer)
-                if change is not None:
-                    await self._count_reversal(entry, change, policy, writer)
-            case "failed":
-                await self._close(record, "failed", found.detail, writer)
-                await self._revert(record, writer)
-            case ended:
-                await self._close(record, ended, found.detail, writer)
-        self._metrics.act_ended(action.method, found.judgement)
-
-    async def _close(self, record: Record, state: verify.End, detail: str, writer: Writer) -> None:
-        # Clean-up comes first: a closed record is not looked at again.
-        await self._executor.finish(record, writer, closing=True)
-        if state == "failed":
-            await self._executor.abandon(record, writer)
-        await self.ledger.advance(writer, record, state, detail=detail)
-        self._say("act_ended", record, end=state, detail=detail)
-
-    async def _revert(self, record: Record, writer: Writer) -> None:
-        """Puts back what did not prove itself; what was itself a putting back is left as it is."""
-        if record.actor in RESTORING:
-            return
-        outcome = await undo.revert(record, self.ledger, self._executor, writer)
-        if outcome is not None:
-            self._say("reverted", record, result=outcome.kind, detail=outcome.detail)
-            if outcome.kind == "done":
-                self._metrics.act_ended(record.action.method, "reverted")
-
-    async def _heal(self, record: Record, snapshot: Snapshot, writer: Writer) -> None:
-        """A StatefulSet's pod that is pending at a size that was put back stays so until it is evicted."""
-        if record.actor not in RESTORING or record.action.target.kind != "StatefulSet":
-            return
-        failed = await undo.evict_stuck(list(_stuck(snapshot, record.action)), writer)
-        for words in failed:
-            self._log.warning("still_stuck", detail=words)
-
-    async def _look_after(self, entry: Entry, outcome: Outcome, writer: Writer) -> None:
-        """A value of ours that somebody else set is theirs from then on; who puts ours back is counted."""
-        for change in entry.changes:
-            if verify.drifted(entry, change, outcome.snapshot) is None:
-                continue
-            found = await _confirmed(entry, change, writer)
-            if found.judgement in {"waiting", "gone"}:
-                continue
-            if found.judgement == "reversed":
-                await self._count_reversal(entry, change, outcome.policy.policy, writer)
-            else:
-                await self.ledger.change(
-                    writer,
-                    entry.uid,
-                    Site.LEDGER_OUTCOME,
-                    lambda now, change=change, detail=found.detail: transitions.taken_over(  # type: ignore[misc]
-                        now or entry, change, detail=detail
-                    ),
-                )
-            self._log.info(found.judgement, ns=entry.ref.namespace, name=entry.ref.name, detail=found.detail)
-
-    async def _count_reversal(self, entry: Entry, change: Change, policy: Policy, writer: Writer) -> None:
-        now_ms = self._now_ms()
-
-        def counted(now: Entry | None) -> Entry:
-            return transitions.reversed_by_others(now or entry, change, at_ms=now_ms, guards=policy.guards)
-
-        await self.ledger.change(writer, entry.uid, Site.LEDGER_OUTCOME, counted)
-        self._log.info("reversed_by_others", ns=entry.ref.namespace, name=entry.ref.name)
 
     async def _carry_out(self, outcome: Outcome, writer: Writer, stop: asyncio.Event) -> None:
         seats = {
@@ -323,33 +205,3 @@ class Hands:
             open_acts=sum(1 for entry in entries if entry.open_record),
             contested=sum(1 for entry in entries if entry.reversals >= policy.guards.max_reversals),
         )
-
-    def _say(self, event: str, record: Record, **fields: object) -> None:
-        ref = record.action.target
-        self._log.info(
-            event, record=record.id, reason=record.action.reason, ns=ref.namespace, name=ref.name, **fields
-        )
-
-
-def _verdict(plan: Plan, ref: WorkloadRef) -> Verdict | None:
-    return next((row.verdict for row in plan.rows if row.workload == ref), None)
-
-
-async def _confirmed(entry: Entry, change: Change, writer: Writer) -> verify.Finding:
-    """What the object itself says: a watch may still show the state from before our own change."""
-    live = await writer.workload(entry.ref)
-    if live is None or live.uid != entry.uid:
-        return verify.Finding("gone", f"no {entry.ref.kind} {entry.ref} of uid {entry.uid}")
-    value = live.value(change.lever, resource=change.resource, container=change.container)
-    drifted = verify.drift(change.original, change.current, value)
-    return drifted or verify.Finding("waiting", "its change is not seen yet")
-
-
-def _stuck(snapshot: Snapshot, action: Action) -> Iterator[PodRef]:
-    """Pending pods of the workload that still ask for another amount than was put back."""
-    for pod in snapshot.pods:
-        owner = snapshot.workloads[pod.workload]
-        if owner.uid != action.uid or pod.phase != "Pending" or pod.deleting:
-            continue
-        if snapshot.shapes[pod.shape].demand.get(action.resource, 0) != action.after:
-            yield PodRef(pod.namespace, pod.name, pod.uid)

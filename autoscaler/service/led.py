@@ -96,10 +96,9 @@ class Led:
     async def _lead(self, term: Term, stop: asyncio.Event) -> None:
         """One leadership: plans are made and carried out; it ends with the hands, which end their act in flight."""
         self.metrics.leads(leads=True)
+        self.hands.rest(self.policy.loaded.policy)
         cycle = asyncio.create_task(self._cycle(), name="cycle")
-        acting = asyncio.create_task(
-            self.hands.lead(Writer(self.session, term), lambda: self.policy.loaded.policy, stop), name="hands"
-        )
+        acting = asyncio.create_task(self.hands.lead(Writer(self.session, term), stop), name="hands")
         telling = [asyncio.create_task(self.recorder.run(), name="events")] if self.recorder else []
         try:
             await _first_of(cycle, acting, *telling)

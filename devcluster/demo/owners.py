@@ -66,6 +66,21 @@ class Owners:
             "delete", "--ignore-not-found", "--cascade=foreground", "-f", "-", input=text
         )
 
+    async def end_everything(self) -> None:
+        """Whatever the story has started goes, runs of training too: they hold quota that putting back needs."""
+        await self.end_day()
+        namespace, name = self._cast.training
+        runs = [f"{name}-{number}" for number in range(1, self._runs + 1)]
+        if runs:
+            await self._cluster.kubectl(
+                "delete",
+                "job",
+                *runs,
+                f"--namespace={namespace}",
+                "--ignore-not-found",
+                "--cascade=foreground",
+            )
+
     async def workloads(self) -> dict[Key, dict[str, Any]]:
         """What every workload's owner wrote, as it is stored now."""
         found: dict[Key, dict[str, Any]] = {}

@@ -71,7 +71,7 @@ class Player:
             return
         self.operator.allow("recommend")
         await self._until(self._only_recommends, "the service acts no more")
-        await self.owners.end_day()
+        await self.owners.end_everything()
         changed = differing(self.before, await self.owners.workloads())
         result = await run_command(self.show.cluster, self.operator.policy_file, "undo", "--all", "--yes")
         if result.exit_code:
@@ -86,9 +86,8 @@ class Player:
         self.show.entries = await read_ledger(self.show.cluster, self.operator.policy_file)
 
     async def _only_recommends(self) -> bool:
-        sight = await self.show.look()
-        in_flight = [record for entry in sight.entries for record in entry.records if record.is_open]
-        return sight.plan is not None and sight.plan.mode == "recommend" and not in_flight
+        plan = (await self.show.look()).plan
+        return plan is not None and plan.mode == "recommend"
 
     async def _until(self, holds: Callable[[], Any], what: str) -> None:
         deadline_s = time.monotonic() + _CALM_DEADLINE_S

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -18,17 +19,17 @@ from autoscaler.model.plan import ExplainRow, Plan
 from autoscaler.ui import figures
 from autoscaler.ui.tables import cell, remedy
 
-_NEVER_CUT = {
-    "LEFT ALONE": 21,
-    "NO.": 3,
-    "WORKLOAD": 20,
-    "REASON": 17,
-    "PLAN": 26,
-    "CHANGE": 21,
-    "SAVES": 5,
-    "LEDGER": 26,
+_ELASTIC = {
+    "WORKLOAD": 3,
+    "KIND": 1,
+    "CHANGE": 2,
+    "BECAUSE": 3,
+    "HOW IT WENT": 2,
+    "WHY": 3,
+    "WHAT CHANGES THE ANSWER": 3,
 }
-"""Columns that keep their words on a narrow terminal."""
+"""Columns that share what the others leave where a line would be longer than the terminal is wide."""
+_ANY_WIDTH = 10_000
 _RECORDS_SHOWN = 8
 _STATE_STYLE: dict[State, str] = {
     "intended": "yellow",
@@ -67,7 +68,19 @@ def frame(plan: Plan | None, entries: Iterable[Entry], facts: Facts, readiness: 
     records = latest_records(entries)
     if records:
         tables.insert(0, _ledger(records))
-    return Group(*head, *(part for table in tables for part in (gap, table)))
+    return Group(*head, *(part for table in tables for part in (gap, _Fitted(table))))
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A table at its natural width, or cut to the terminal's: only then rich looks at the columns' ratios."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        natural = Measurement.get(console, options.update(max_width=_ANY_WIDTH), self.table).maximum
+        self.table.expand = natural > options.max_width
+        yield self.table
 
 
 def latest_records(entries: Iterable[Entry]) -> list[tuple[Entry, Record]]:
@@ -107,8 +120,7 @@ def _header(plan: Plan | None, facts: Facts) -> list[Text]:
 def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0), header_style="dim")
     for column in columns:
-        least = _NEVER_CUT.get(column)
-        table.add_column(column, no_wrap=True, overflow="ellipsis", min_width=least)
+        table.add_column(column, no_wrap=True, overflow="ellipsis", ratio=_ELASTIC.get(column))
     return table
 
 

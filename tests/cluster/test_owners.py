@@ -39,7 +39,7 @@ async def client_side(room: Room, manifest: dict[str, Any]) -> None:
 async def server_side(room: Room, manifest: dict[str, Any]) -> None:
     """`kubectl apply --server-side` without force, as Helm 4 and Flux apply."""
     await room.cluster.kubectl(
-        "apply", "--server-side", "--field-manager=flux-like", "-f", "-", input=json.dumps(manifest)
+        "apply", "--server-side", "--field-manager=deployer", "-f", "-", input=json.dumps(manifest)
     )
 
 
@@ -184,6 +184,9 @@ async def test_an_owner_who_applies_between_plan_and_act_wins_and_after_an_undo_
         ledger_then = dict(ledger.entries)
         note_then = (await live(room, "deployment", "app"))["spec"]["template"]["metadata"]["annotations"]
 
+        await room.cluster.kubectl(
+            "-n", room.namespace, "rollout", "status", "deployment/app", "--timeout=60s"
+        )
         before = await live(room, "deployment", "app")
 
         async def unchanged(action: Action) -> Action | Refusal:

@@ -71,6 +71,8 @@ class _Round:
     on_node: dict[str, list[tuple[Trail, int]]]
     actions: list[Action] = field(default_factory=list)
     refused: dict[int, list[tuple[Unit, Ruling]]] = field(default_factory=dict)
+    judged: dict[int, tuple[Judged, tuple[Ruling, ...]]] = field(default_factory=dict)
+    """Units by themselves and what the guards say of them, by index: it is the same for whoever waits."""
     failed: dict[tuple[int, str, int], Ruling] = field(default_factory=dict)
     """By shape, namespace and own peers: until a seat is given there is only ever less room, so one search does for all."""
 
@@ -147,15 +149,14 @@ def _search(state: _Round, unit: Unit, nodes: tuple[str, ...]) -> _Found | Rulin
     boards = _boards(state.world, unit)
     for node in nodes:
         short = shortage(wanted, state.room.soon[node])
-        bound = _bound(state, unit, node, short)
+        bound = _bound(state, unit, node, short, boards)
         if bound is not None:
-            bounds.append((bound, sum(short.get(name, 0) for name in boards), node, short))
-    bounds.sort(key=lambda entry: entry[:3])
+            bounds.append((bound, node, short))
+    bounds.sort(key=lambda entry: entry[:2])
     best: _Found | None = None
     looks: list[_Look] = []
-    for bound, least, node, short in bounds[:MOST_NODES]:
-        cost = best.cost if best else None
-        if cost and (cost.top, cost.surplus, cost.boards, cost.pods) <= (bound, 0, least, 1):
+    for bound, node, short in bounds[:MOST_NODES]:
+        if best and (best.cost.top, best.cost.surplus, best.cost.boards, best.cost.pods) <= bound:
             break
         found = _on_node(state, unit, node, short, best)
         if isinstance(found, _Found):
@@ -181,13 +182,21 @@ def _useful(state: _Round, unit: Unit, node: str, short: Vector) -> list[tuple[T
     return sorted(found, key=lambda entry: (entry[2], entry[0].judged.case.units[entry[1]].pod.name))
 
 
-def _bound(state: _Round, unit: Unit, node: str, short: Vector) -> Rank | None:
-    """The lowest rank that has to be asked on the node; None where all of them together would not do."""
+def _bound(
+    state: _Round, unit: Unit, node: str, short: Vector, boards: tuple[str, ...]
+) -> tuple[Rank, int, int, int] | None:
+    """What no set of the node can be cheaper than, by rank, surplus, boards and pods; None where all would not do."""
     freed: Vector = {}
-    for trail, position, rank in _useful(state, unit, node, short):
-        freed = total((freed, seat_demand(trail.judged.case.units[position])))
+    useful = _useful(state, unit, node, short)
+    demands = [seat_demand(trail.judged.case.units[position]) for trail, position, _ in useful]
+    least, fewest = sum(short.get(name, 0) for name in boards), 0
+    sizes = sorted((sum(demand.get(name, 0) for name in boards) for demand in demands), reverse=True)
+    while fewest < len(sizes) and sum(sizes[:fewest]) < least:
+        fewest += 1
+    for (_, _, rank), demand in zip(useful, demands, strict=True):
+        freed = total((freed, demand))
         if fits(short, freed):
-            return rank
+            return rank, 0, least, max(1, fewest)
     return None
 
 
@@ -196,11 +205,11 @@ def _on_node(state: _Round, unit: Unit, node: str, short: Vector, best: _Found |
     candidates: list[Candidate] = []
     stays: list[tuple[Unit, Ruling]] = []
     for trail, position, _ in _useful(state, unit, node, short):
-        judged = _candidate(state, unit, node, alone(state.world, trail.judged, position))
-        if isinstance(judged, Candidate):
-            candidates.append(judged)
+        found = _candidate(state, unit, node, trail, position)
+        if isinstance(found, Candidate):
+            candidates.append(found)
         else:
-            stays.append((trail.judged.case.units[position], judged))
+            stays.append((trail.judged.case.units[position], found))
     boards = _boards(state.world, unit)
     over: Ruling | None = None
     for cost, chosen in islice(sets_by_cost(candidates, short, node=node, boards=boards), MOST_SETS):
@@ -218,28 +227,36 @@ def _boards(world: World, unit: Unit) -> tuple[str, ...]:
     return tuple(name for name in unit.shape.demand if is_board(name, world.policy.resources))
 
 
-def _candidate(state: _Round, unit: Unit, node: str, judged: Judged) -> Candidate | Ruling:
+def _candidate(state: _Round, unit: Unit, node: str, trail: Trail, position: int) -> Candidate | Ruling:
     """The unit with what every guard says of it, or the first refusal."""
-    world, (other,) = state.world, judged.case.units
-    rank = rank_of(world, judged, unit.shape.priority)
-    why = why_it_yields(judged, rank) if rank else ""
-    proposal = Proposal(
+    other = trail.judged.case.units[position]
+    if other.index not in state.judged:
+        judged = alone(state.world, trail.judged, position)
+        rulings = judge_victim(state.world, judged, _eviction(judged, "", ""), state.tally)
+        state.judged[other.index] = (judged, rulings)
+    judged, rulings = state.judged[other.index]
+    if rulings[-1].reason:
+        return rulings[-1]
+    rank = rank_of(state.world, judged, unit.shape.priority)
+    if rank is None:
+        detail = f"it is {judged.assessment.verdict}, of priority {other.shape.priority}"
+        return Ruling("yield", detail, Reason.NO_PLACEMENT)
+    waits = f"pod {unit.pod.namespace}/{unit.pod.name} of priority {unit.shape.priority} waits for {node}"
+    proposal = _eviction(judged, f"{waits}: {why_it_yields(judged, rank)}", unit.pod.namespace)
+    return Candidate(other, judged, proposal, rank, seat_demand(other), rulings)
+
+
+def _eviction(judged: Judged, because: str, given_to: str) -> Proposal:
+    return Proposal(
         method="make-room",
         reason=Reason.MADE_ROOM,
         lever="evict",
         before=judged.case.held,
         after=0,
         saved_boards=judged.case.held,
-        because=f"pod {unit.pod.namespace}/{unit.pod.name} of priority {unit.shape.priority} waits for {node}: {why}",
-        given_to=unit.pod.namespace,
+        because=because,
+        given_to=given_to,
     )
-    rulings = judge_victim(world, judged, proposal, state.tally)
-    if rulings[-1].reason:
-        return rulings[-1]
-    if rank is None:
-        detail = f"it is {judged.assessment.verdict}, of priority {other.shape.priority}"
-        return Ruling("yield", detail, Reason.NO_PLACEMENT)
-    return Candidate(other, judged, proposal, rank, seat_demand(other), rulings)
 
 
 def _pay(world: World, chosen: tuple[Candidate, ...], tally: Tally) -> Tally | Ruling:

@@ -19,7 +19,8 @@ HALF = Spec(gpus=2, seen=(boards(0.5, 0.0),))
         (Control(paused="me: looking"), "recommend", ("ModeRecommend", "Paused")),
         (Control(ledger_fault="version 9"), "apply", ("LedgerUnreadable",)),
         (Control(paused="x", ledger_fault="y"), "recommend", ("ModeRecommend", "Paused", "LedgerUnreadable")),
-        (Control(quiet_until_ms=NOW_MS + 1), "apply", ()),
+        (Control(quiet_until_ms=NOW_MS + 1), "apply", ("QuietPeriod",)),
+        (Control(quiet_until_ms=NOW_MS), "apply", ()),
     ],
 )
 def test_the_plan_shows_what_would_be_done_and_what_holds_it(

@@ -22,9 +22,9 @@ FACTS = Facts(
 )
 
 
-def drawn(*entries: Any, shown: Any = None, readiness: str = "") -> str:
+def drawn(*entries: Any, shown: Any = None, readiness: str = "", width: int = 150) -> str:
     text = StringIO()
-    Console(width=150, file=text).print(frame(shown, entries, FACTS, readiness))
+    Console(width=width, file=text).print(frame(shown, entries, FACTS, readiness))
     return text.getvalue()
 
 
@@ -63,3 +63,27 @@ def test_the_newest_records_come_first_and_no_more_than_fit() -> None:
     entries = [entry(record_id=f"r{number:02}", at_ms=number) for number in range(12)]
 
     assert [record.id for _, record in latest_records(entries)] == [f"r{n:02}" for n in range(11, 3, -1)]
+
+
+@pytest.mark.parametrize("width", [80, 100, 150, 300])
+def test_no_column_is_lost_on_a_narrow_terminal(width: int) -> None:
+    evicted = entry("a-helper-with-a-long-name", namespace="batch", lever="evict", record_id="r2")
+    text = drawn(evicted, shown=plan(row("a-server-with-quite-a-long-name"), row("server")), width=width)
+
+    for column in (
+        "LEDGER",
+        "STATE",
+        "BY",
+        "KIND",
+        "HELD",
+        "USE",
+        "NEED",
+        "VERDICT",
+        "REASON",
+        "LEFT ALONE",
+        "NO.",
+    ):
+        assert column in text
+    assert "BelowSavingsFloor" in text
+    assert "verified" in text
+    assert max(map(len, text.splitlines())) <= width

@@ -1,0 +1,219 @@
+"""What became of our acts: half-done ones are settled, done ones judged, failed ones put back, lost ones given up.
+
+Worked through with every plan, before anything new is begun. One workload that cannot be settled stops no other.
+"""
+
+from collections.abc import Callable, Iterator
+
+from autoscaler.act import repair, transitions, undo, verify
+from autoscaler.act.contract import Site
+from autoscaler.act.executor import Executor
+from autoscaler.act.ledger import ConfigMapLedger, LedgerError
+from autoscaler.act.transitions import RESTORING, TransitionError
+from autoscaler.act.writer import Writer
+from autoscaler.kube.errors import KubeError
+from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.ledger import Change, Entry, Record
+from autoscaler.model.plan import Action, Plan, PodRef, Verdict
+from autoscaler.model.policy import Policy
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.service.cycle import Outcome
+from autoscaler.service.logs import Log
+from autoscaler.service.telemetry import Metrics
+
+
+class Settler:
+    """Brings the ledger and the cluster together again."""
+
+    def __init__(
+        self,
+        *,
+        ledger: ConfigMapLedger,
+        executor: Executor,
+        now_ms: Callable[[], int],
+        metrics: Metrics,
+        log: Log,
+    ) -> None:
+        self._ledger = ledger
+        self._executor = executor
+        self._now_ms = now_ms
+        self._metrics = metrics
+        self._log = log
+
+    async def settle(self, outcome: Outcome, writer: Writer) -> None:
+        """Every open act, every value of ours and every putting back that is owed, against what is there now.
+
+        Raises `AuthorityLostError` as soon as nothing may be sent any more.
+        """
+        for entry in list(self._ledger.entries.values()):
+            try:
+                await self._settle_entry(entry, outcome, writer)
+            except (KubeError, LedgerError, TransitionError) as error:
+                self._log.warning(
+                    "not_settled", ns=entry.ref.namespace, name=entry.ref.name, error=str(error)
+                )
+
+    async def _settle_entry(self, entry: Entry, outcome: Outcome, writer: Writer) -> None:
+        record = entry.open_record
+        if record is None:
+            owed = undo.owed_revert(entry)
+            if owed is not None:
+                await self._revert(owed, writer)
+            else:
+                await self._look_after(entry, outcome, writer)
+        elif record.state == "intended":
+            await self._repair(record, writer)
+        else:
+            await self._judge(entry, record, outcome, writer)
+
+    async def _repair(self, record: Record, writer: Writer) -> None:
+        found = await repair.settle(record, self._ledger, self._executor, writer, now_ms=self._now_ms())
+        if found.settled != "waiting":
+            self._say("repaired", record, end=found.settled, detail=found.detail)
+        if found.settled in {"dropped", "superseded", "gone"}:
+            self._metrics.act_ended(record.action.method, found.settled)
+
+    async def _judge(self, entry: Entry, record: Record, outcome: Outcome, writer: Writer) -> None:
+        snapshot, policy, action = outcome.snapshot, outcome.policy.policy, record.action
+        if snapshot.taken_ms <= record.acted_ms:
+            return
+        verdict = _verdict(outcome.plan, action.target)
+        found = verify.judge(record, snapshot, verdict=verdict, policy=policy, now_ms=snapshot.taken_ms)
+        if found.judgement in {"reversed", "superseded"}:
+            step = Change(action.lever, action.before, action.after, action.resource, action.container)
+            found = await _confirmed(entry, step, writer)
+        match found.judgement:
+            case "waiting":
+                await self._heal(record, snapshot, writer)
+                return
+            case "ready":
+                await self._begin_probation(entry, record, snapshot.taken_ms, writer)
+                return
+            case "reversed":
+                await self._executor.finish(record, writer, closing=True)
+                await self._close_reversed(entry, record, policy, found.detail, writer)
+            case "failed":
+                await self._close(record, "failed", found.detail, writer)
+                await self._revert(record, writer)
+            case ended:
+                await self._close(record, ended, found.detail, writer)
+        self._metrics.act_ended(action.method, found.judgement)
+
+    async def _begin_probation(self, entry: Entry, record: Record, at_ms: int, writer: Writer) -> None:
+        def ready(now: Entry | None) -> Entry:
+            return transitions.pods_ready(now or entry, record.id, at_ms=at_ms)
+
+        await self._ledger.change(writer, entry.uid, Site.LEDGER_OUTCOME, ready)
+
+    async def _close(self, record: Record, state: verify.End, detail: str, writer: Writer) -> None:
+        # Clean-up comes first: a closed record is not looked at again.
+        await self._executor.finish(record, writer, closing=True)
+        if state == "failed":
+            await self._executor.abandon(record, writer)
+        await self._ledger.advance(writer, record, state, detail=detail)
+        self._say("act_ended", record, end=state, detail=detail)
+
+    async def _close_reversed(
+        self, entry: Entry, record: Record, policy: Policy, detail: str, writer: Writer
+    ) -> None:
+        """One swap for both: a crash between them would forget the count."""
+        now_ms, guards = self._now_ms(), policy.guards
+        change = transitions.change_of(entry, record.action)
+
+        def closed(now: Entry | None) -> Entry:
+            after = transitions.advance(
+                now or entry, record.id, "superseded", at_ms=now_ms, guards=guards, detail=detail
+            )
+            if change is None:
+                return after
+            return transitions.reversed_by_others(after, change, at_ms=now_ms, guards=guards)
+
+        await self._ledger.change(writer, entry.uid, Site.LEDGER_OUTCOME, closed)
+        self._say("reversed_by_others", record, detail=detail)
+
+    async def _revert(self, record: Record, writer: Writer) -> None:
+        """Puts back what did not prove itself; what was itself a putting back is left as it is."""
+        if record.actor in RESTORING:
+            return
+        outcome = await undo.revert(record, self._ledger, self._executor, writer)
+        if outcome is not None:
+            self._say("reverted", record, result=outcome.kind, detail=outcome.detail)
+            if outcome.kind == "done":
+                self._metrics.act_ended(record.action.method, "reverted")
+
+    async def _heal(self, record: Record, snapshot: Snapshot, writer: Writer) -> None:
+        """A StatefulSet's pod that is pending at a size that was put back stays so until it is evicted."""
+        action = record.action
+        if record.actor not in RESTORING or action.lever != "template" or action.target.kind != "StatefulSet":
+            return
+        for words in await undo.evict_stuck(list(_stuck(snapshot, action)), writer):
+            self._log.warning("still_stuck", detail=words)
+
+    async def _look_after(self, entry: Entry, outcome: Outcome, writer: Writer) -> None:
+        """A value of ours that somebody else set is theirs from then on; who puts ours back is counted."""
+        if not any(row.uid == entry.uid for row in outcome.snapshot.workloads):
+            await self._see_off(entry, writer)
+            return
+        for change in entry.changes:
+            if verify.drifted(entry, change, outcome.snapshot) is None:
+                continue
+            found = await _confirmed(entry, change, writer)
+            if found.judgement == "reversed":
+                await self._count_reversal(entry, change, outcome.policy.policy, writer)
+            elif found.judgement == "superseded":
+                await self._let_go(entry, change, found.detail, writer)
+            self._log.info(found.judgement, ns=entry.ref.namespace, name=entry.ref.name, detail=found.detail)
+
+    async def _see_off(self, entry: Entry, writer: Writer) -> None:
+        """An object that the watches do not show may be out of scope; only one that is gone is forgotten."""
+        if transitions.departed(entry) == entry:
+            return
+        live = await writer.workload(entry.ref)
+        if live is None or live.uid != entry.uid:
+            await self._ledger.change(
+                writer, entry.uid, Site.LEDGER_OUTCOME, lambda now: transitions.departed(now or entry)
+            )
+
+    async def _let_go(self, entry: Entry, change: Change, detail: str, writer: Writer) -> None:
+        def without(now: Entry | None) -> Entry:
+            return transitions.taken_over(now or entry, change, detail=detail)
+
+        await self._ledger.change(writer, entry.uid, Site.LEDGER_OUTCOME, without)
+
+    async def _count_reversal(self, entry: Entry, change: Change, policy: Policy, writer: Writer) -> None:
+        now_ms = self._now_ms()
+
+        def counted(now: Entry | None) -> Entry:
+            return transitions.reversed_by_others(now or entry, change, at_ms=now_ms, guards=policy.guards)
+
+        await self._ledger.change(writer, entry.uid, Site.LEDGER_OUTCOME, counted)
+
+    def _say(self, event: str, record: Record, **fields: object) -> None:
+        ref = record.action.target
+        self._log.info(
+            event, record=record.id, reason=record.action.reason, ns=ref.namespace, name=ref.name, **fields
+        )
+
+
+def _verdict(plan: Plan, ref: WorkloadRef) -> Verdict | None:
+    return next((row.verdict for row in plan.rows if row.workload == ref), None)
+
+
+async def _confirmed(entry: Entry, change: Change, writer: Writer) -> verify.Finding:
+    """What the object itself says: a watch may still show the state from before our own change."""
+    live = await writer.workload(entry.ref)
+    if live is None or live.uid != entry.uid:
+        return verify.Finding("gone", f"no {entry.ref.kind} {entry.ref} of uid {entry.uid}")
+    value = live.value(change.lever, resource=change.resource, container=change.container)
+    drifted = verify.drift(change.original, change.current, value)
+    return drifted or verify.Finding("waiting", "its change is not seen yet")
+
+
+def _stuck(snapshot: Snapshot, action: Action) -> Iterator[PodRef]:
+    """Pending pods of the workload that still ask for another amount than was put back."""
+    for pod in snapshot.pods:
+        owner = snapshot.workloads[pod.workload]
+        if owner.uid != action.uid or pod.phase != "Pending" or pod.deleting:
+            continue
+        if snapshot.shapes[pod.shape].demand.get(action.resource, 0) != action.after:
+            yield PodRef(pod.namespace, pod.name, pod.uid)
