@@ -158,10 +158,8 @@ def _records(body: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 def _keep_open(history: History, write: Write, uid: str, record: dict[str, Any]) -> None:
-    """A record belongs to the process that wrote it first, until another process takes it up."""
-    former = history.open_records.get(uid, {})
-    same = former.get("id") == record["id"] and former.get("state") == record["state"]
-    history.open_records[uid] = {**record, "agent": former["agent"] if same else write.agent}
+    """Open records belong to whoever wrote their shard last: a new leader takes them over with the whole of it."""
+    history.open_records[uid] = {**record, "agent": write.agent}
 
 
 def _too_early(history: History, uid: str, record: dict[str, Any], cooldown_s: float) -> list[str]:
@@ -251,11 +249,24 @@ def _ledger_breaches(history: History, write: Write) -> list[str]:
         names = {(pod["namespace"], pod["name"]) for pod in pods if pod}
         target = action["target"]
         about = (write.namespace, write.name) in names | {(target["namespace"], target["name"])}
+        about = about or _is_stuck_pod_of(record, write)
         if about and (record["agent"] == write.agent or not write.accepted):
             return []
     if isinstance(write.body, list) or not write.accepted or _only_clears(write):
         return []
     return ["L3 not in the ledger as an open act of this process"]
+
+
+def _is_stuck_pod_of(record: Mapping[str, Any], write: Write) -> bool:
+    """A StatefulSet that was put back does not replace a pod that hangs at the other size: its eviction is part of it."""
+    target = record["action"]["target"]
+    return (
+        record["actor"] in {"undo", "revert"}
+        and target["kind"] == "StatefulSet"
+        and write.resource == "pods/eviction"
+        and write.namespace == target["namespace"]
+        and write.name.rpartition("-")[0] == target["name"]
+    )
 
 
 def _only_clears(write: Write) -> bool:

@@ -75,7 +75,7 @@ class Settler:
 
     async def _judge(self, entry: Entry, record: Record, outcome: Outcome, writer: Writer) -> None:
         snapshot, policy, action = outcome.snapshot, outcome.policy.policy, record.action
-        if snapshot.taken_ms <= record.acted_ms:
+        if snapshot.taken_ms <= record.acted_ms or await self._heals(record, snapshot, writer):
             return
         verdict = _verdict(outcome.plan, action.target)
         found = verify.judge(record, snapshot, verdict=verdict, policy=policy, now_ms=snapshot.taken_ms)
@@ -84,7 +84,6 @@ class Settler:
             found = await _confirmed(entry, step, writer)
         match found.judgement:
             case "waiting":
-                await self._heal(record, snapshot, writer)
                 return
             case "ready":
                 await self._begin_probation(entry, record, snapshot.taken_ms, writer)
@@ -141,13 +140,18 @@ class Settler:
             if outcome.kind == "done":
                 self._metrics.act_ended(record.action.method, "reverted")
 
-    async def _heal(self, record: Record, snapshot: Snapshot, writer: Writer) -> None:
-        """A StatefulSet's pod that is pending at a size that was put back stays so until it is evicted."""
+    async def _heals(self, record: Record, snapshot: Snapshot, writer: Writer) -> bool:
+        """Whether a putting back waits for pods that hang: a StatefulSet does not replace them, so they are evicted.
+
+        Before it is judged: a leader may come too late for the deadline, and not too late to heal.
+        """
         action = record.action
         if record.actor not in RESTORING or action.lever != "template" or action.target.kind != "StatefulSet":
-            return
-        for words in await undo.evict_stuck(list(_stuck(snapshot, action)), writer):
+            return False
+        stuck = list(_stuck(snapshot, action))
+        for words in await undo.evict_stuck(stuck, writer):
             self._log.warning("still_stuck", detail=words)
+        return bool(stuck)
 
     async def _look_after(self, entry: Entry, outcome: Outcome, writer: Writer) -> None:
         """A value of ours that somebody else set is theirs from then on; who puts ours back is counted."""

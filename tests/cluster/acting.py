@@ -1,8 +1,9 @@
 """A service that may act, in a room of its own: lease, ledger and everything it may touch are in the room's namespace."""
 
+import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +11,18 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.act.contract import Site
 from autoscaler.model.ledger import Entry, Record
 from devcluster import Cluster
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Command, Component
-from devcluster.rooms import Room
+from devcluster.rooms import Room, open_room
 from tests import audit_law
 from tests.cluster.live_service import ACCOUNT, PROGRAM, QUICK_POLICY, LiveService
-from tests.cluster.polling import eventually
+from tests.cluster.polling import at_once, eventually
 
+AT_ONCE = 5
+"""Services that two cores carry beside a control plane."""
 COOLDOWN_S = 60.0
 SHORT = {
     "AUTOSCALER_MODE": "apply",
@@ -165,3 +169,57 @@ def assert_lawful(cluster: Cluster, room: Room, *, cooldown_s: float = COOLDOWN_
     history = writes(cluster, room)
     assert history, "the service wrote nothing at all"
     assert audit_law.violations(history, cooldown_s=cooldown_s) == []
+
+
+@dataclass(frozen=True)
+class Case:
+    """Where the processes die, one after the other, and which lever they were pulling."""
+
+    deaths: tuple[str, ...]
+    lever: str = "template"
+
+    def __str__(self) -> str:
+        return f"{self.lever} {' then '.join(self.deaths)}"
+
+
+def at(site: Site, when: str, count: int = 1) -> str:
+    return f"{site.value}:{when}:{count}"
+
+
+async def played(
+    cluster: Cluster, cases: Iterable[Case], play: Callable[[Room, Case], Awaitable[None]]
+) -> dict[str, str]:
+    """What went wrong in each case, empty where nothing did; each has a room, a few are played at a time."""
+    gate, found = asyncio.Semaphore(AT_ONCE), dict[str, str]()
+
+    async def one(case: Case) -> None:
+        async with gate, open_room(cluster, "kill") as room:
+            try:
+                await play(room, case)
+            except AssertionError as error:
+                found[str(case)] = f"{room.namespace}: {error}"
+            else:
+                found[str(case)] = ""
+
+    async with asyncio.TaskGroup() as group:
+        for case in cases:
+            group.create_task(one(case), name=str(case))
+    return found
+
+
+async def run_until_death(
+    room: Room, kubeconfig: Path, *, name: str, death: str, environment: Mapping[str, str] | None = None
+) -> None:
+    """Runs a service until it has killed itself at its moment."""
+    component, _ = acting_component(room, kubeconfig, name=name, die_at=death, environment=environment)
+    component.start()
+    try:
+        await eventually(
+            at_once(lambda: component.exit_code),
+            lambda code: code is not None,
+            what=f"death at {death}",
+            timeout_s=90,
+        )
+    finally:
+        component.kill()
+    assert component.exit_code == -9, component.exit_code

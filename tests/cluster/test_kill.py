@@ -4,49 +4,32 @@ Each case has a room and a service of its own. The first process (or the first t
 runs on until nothing is open. Whatever happened, the workload is changed exactly once and nothing of ours is left on it.
 """
 
-import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
-
 import pytest
 import pytest_asyncio
 
 from autoscaler.act.contract import Site
 from autoscaler.act.requests import DELETION_COST
 from devcluster import Cluster
-from devcluster.rooms import Room, open_room
+from devcluster.rooms import Room
 from tests.cluster.acting import (
     Actor,
+    Case,
     acting,
-    acting_component,
     assert_lawful,
+    at,
     boards_of,
     changes,
     grant_everything,
     live,
     managers,
+    played,
+    run_until_death,
 )
-from tests.cluster.polling import at_once, eventually
 from tests.cluster.stories import half_used, lightly_used
+from tests.cluster.test_kill_evictions import CASES as EVICTION_CASES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 AT_ONCE = 5
-
-
-@dataclass(frozen=True)
-class Case:
-    """Where the processes die, one after the other, and which lever they were pulling."""
-
-    deaths: tuple[str, ...]
-    lever: str = "template"
-
-    def __str__(self) -> str:
-        return f"{self.lever} {' then '.join(self.deaths)}"
-
-
-def at(site: Site, when: str, count: int = 1) -> str:
-    return f"{site.value}:{when}:{count}"
 
 
 TEMPLATE = [
@@ -57,6 +40,7 @@ TEMPLATE = [
     for when in ("before", "after")
 ]
 SCALE = [
+    Case((at(Site.CHANGE, "before"),), "scale"),
     Case((at(Site.DELETION_COST, "before"),), "scale"),
     Case((at(Site.DELETION_COST, "after"),), "scale"),
     Case((at(Site.CHANGE, "before"), at(Site.CLEAR_DELETION_COST, "before")), "scale"),
@@ -79,24 +63,14 @@ async def stage(room: Room, case: Case) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def outcomes(cluster: Cluster) -> AsyncIterator[dict[str, str]]:
-    """What went wrong in each case, empty where nothing did; the cases are played a few at a time."""
-    gate, found = asyncio.Semaphore(AT_ONCE), dict[str, str]()
+async def outcomes(cluster: Cluster) -> dict[str, str]:
+    """What went wrong in each case, empty where nothing did."""
 
-    async def play(case: Case) -> None:
-        async with gate, open_room(cluster, "kill") as room:
-            try:
-                await stage(room, case)
-                await die_and_recover(cluster, room, case)
-            except AssertionError as error:
-                found[str(case)] = f"{room.namespace}: {error}"
-            else:
-                found[str(case)] = ""
+    async def play(room: Room, case: Case) -> None:
+        await stage(room, case)
+        await die_and_recover(cluster, room, case)
 
-    async with asyncio.TaskGroup() as group:
-        for case in CASES:
-            group.create_task(play(case), name=str(case))
-    yield found
+    return await played(cluster, CASES, play)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -104,11 +78,10 @@ async def test_a_killed_process_leaves_nothing_half_done(outcomes: dict[str, str
     assert outcomes[str(case)] == ""
 
 
-def test_every_site_of_a_workload_change_is_tried() -> None:
-    tried = {death.partition(":")[0] for case in CASES for death in case.deaths}
-    of_evictions = {Site.NOMINATE, Site.UNNOMINATE, Site.EVICT, Site.EVICT_STUCK}
+def test_every_site_is_tried_before_and_after() -> None:
+    tried = {tuple(death.split(":")[:2]) for case in (*CASES, *EVICTION_CASES) for death in case.deaths}
 
-    assert {site.value for site in Site} - {site.value for site in of_evictions} == tried
+    assert {(site.value, when) for site in Site for when in ("before", "after")} == tried
 
 
 async def die_and_recover(cluster: Cluster, room: Room, case: Case) -> None:
@@ -120,21 +93,6 @@ async def die_and_recover(cluster: Cluster, room: Room, case: Case) -> None:
         await actor.service.pass_cycles(3)
         await assert_once(cluster, actor, case)
     assert_lawful(cluster, room)
-
-
-async def run_until_death(room: Room, kubeconfig: Path, *, name: str, death: str) -> None:
-    component, _ = acting_component(room, kubeconfig, name=name, die_at=death)
-    component.start()
-    try:
-        await eventually(
-            at_once(lambda: component.exit_code),
-            lambda code: code is not None,
-            what=f"death at {death}",
-            timeout_s=90,
-        )
-    finally:
-        component.kill()
-    assert component.exit_code == -9, component.exit_code
 
 
 async def assert_once(cluster: Cluster, actor: Actor, case: Case) -> None:
