@@ -20,7 +20,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: $(STAMP)  ## the real service on a real control plane, live; ARGS=--once asserts the expected plan
+run: $(STAMP)  ## a day with the real service on a real control plane, live; ARGS=--once asserts every scene
 	@$(PY) -m devcluster demo $(ARGS)
 
 test: $(STAMP)  ## everything CI checks

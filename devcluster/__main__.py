@@ -46,7 +46,7 @@ def _parse() -> argparse.Namespace:
     up.add_argument("--run-dir", type=Path, help="folder for logs and state; new or empty")
     up.add_argument("--keep", action="store_true", help="keep the run folder after a clean end")
     demo = commands.add_parser(
-        "demo", help="the service on a scenario, live; --once asserts the expected plan"
+        "demo", help="a day with the service on a scenario, live; --once asserts every scene"
     )
     demo.add_argument(
         "--scenario", type=Path, default=_DEMO_SCENARIO, help="scenario file with its .expected.yaml"

@@ -7,6 +7,7 @@ come is sent, the next plan says whether another is needed.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from autoscaler.act.contract import AuthorityLostError, Recheck
@@ -28,6 +29,30 @@ from autoscaler.service.telemetry import Metrics
 
 RETRY_S: Final = 2.0
 """Between two tries to make the ledger ours."""
+FIRST_REST_S: Final = 30.0
+LONGEST_REST_S: Final = 900.0
+"""A refusal by admission or for want of a right stays until a person changes something; a budget frees within minutes."""
+
+
+@dataclass
+class Refused:
+    """Tries that were refused: the same change of the same version is not tried again with every plan."""
+
+    until: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    """By action id: the version it was tried at, when it may be tried again, and the span that was waited."""
+
+    def rests(self, action: Action, now_s: float) -> bool:
+        """Whether it has to wait."""
+        version, until_s, _ = self.until.get(action.id, ("", 0.0, 0.0))
+        return version == action.resource_version and now_s < until_s
+
+    def hear(self, action: Action, kind: str, now_s: float) -> None:
+        """How a try ended; what ended otherwise is forgotten, and so is what was not tried for long."""
+        _, _, waited_s = self.until.pop(action.id, ("", 0.0, 0.0))
+        if kind == "refused":
+            span_s = min(max(FIRST_REST_S, 2 * waited_s), LONGEST_REST_S)
+            self.until[action.id] = (action.resource_version, now_s + span_s, span_s)
+        self.until = {one: row for one, row in self.until.items() if now_s - row[1] < LONGEST_REST_S}
 
 
 class Hands:
@@ -58,6 +83,7 @@ class Hands:
         self._log = log
         self.told: Callable[[Action, ActOutcome], None] = lambda _action, _outcome: None
         """Hears of every attempt."""
+        self._refused = Refused()
         self._newest: Outcome | None = None
         self._noticed = asyncio.Event()
         self._quiet_until_ms = -1
@@ -155,13 +181,19 @@ class Hands:
             if (record := entry.open_record) is not None and record.action.seat is not None
         }
         for action in outcome.plan.actions:
-            if action.held_by or stop.is_set():
+            if action.held_by or stop.is_set() or self._rests(action, outcome.snapshot.taken_ms):
                 continue
             if action.seat is not None:
                 if action.seat.pod.uid in seats:
                     continue
                 seats.add(action.seat.pod.uid)
             await self._act(action, writer)
+
+    def _rests(self, action: Action, taken_ms: int) -> bool:
+        """Whether the plan is older than our last act there, or the same try was refused a short while ago."""
+        entry = self.ledger.entries.get(action.uid)
+        newest_ms = max((one.intended_ms for one in entry.records), default=-1) if entry else -1
+        return newest_ms >= taken_ms or self._refused.rests(action, self._clock.monotonic_s())
 
     async def _act(self, action: Action, writer: Writer) -> None:
         began_s = self._clock.monotonic_s()
@@ -180,6 +212,7 @@ class Hands:
             else "",
             seconds=self._clock.monotonic_s() - began_s,
         )
+        self._refused.hear(action, outcome.kind, self._clock.monotonic_s())
         self.told(action, outcome)
         ref = action.target
         self._log.info(

@@ -60,7 +60,9 @@ class Led:
         return self.leadership.leader
 
     def ledger(self) -> LedgerView:
-        """What was done, as far as it was read; empty where nothing acts."""
+        """What was done, as it was read last; empty where nothing acts, since the ledger is not read then."""
+        if not self.policy.loaded.policy.modes.acting:
+            return LedgerView()
         return LedgerView(entries=list(self.hands.ledger.entries.values()), control=self.hands.control)
 
     def check(self) -> list[CheckResult]:
