@@ -14,7 +14,7 @@ import msgspec
 from autoscaler.act.contract import AuthorityLostError
 from autoscaler.act.executor import Executor
 from autoscaler.act.ledger import ConfigMapLedger
-from autoscaler.act.requests import workload_path
+from autoscaler.act.requests import FIELD_MANAGER, workload_path
 from autoscaler.act.shards import NAME, number_of
 from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import Conflict, Invalid, KubeError, NotFound, UnexpectedBody
@@ -271,6 +271,12 @@ class ActWorld:
         else:
             spec = spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec
             spec["template"]["spec"]["containers"][0]["resources"]["limits"][GPU] = str(value)
+        self.server.put(workload_path(ref), item)
+
+    def leave_trace(self, ref: WorkloadRef = WEB) -> None:
+        """The change that is there came from us: our name is in managedFields until it is written down."""
+        item = copy.deepcopy(self.server.objects[workload_path(ref)])
+        item["metadata"].setdefault("managedFields", []).append({"manager": FIELD_MANAGER})
         self.server.put(workload_path(ref), item)
 
     def remove(self, ref: WorkloadRef = WEB) -> None:

@@ -158,9 +158,7 @@ class LeaseWire:
     ) -> Any:
         assert timeout_s > 0
         sent: dict[str, Any] = json.loads(json.dumps(body))
-        return decoder.decode(
-            json.dumps(await self._exchange(verb, lambda: self.server.write(verb, sent)))
-        )
+        return decoder.decode(json.dumps(await self._exchange(verb, lambda: self.server.write(verb, sent))))
 
     async def _exchange(self, verb: str, arrive: Callable[[], Any]) -> Any:
         self.asked.append((self.clock.monotonic_s(), verb))
@@ -239,7 +237,7 @@ class Candidate:
             return False
 
 
-def candidate(  # noqa: PLR0913 - a builder
+def candidate(
     world: World,
     server: LeaseServer,
     name: str = "a",
@@ -256,7 +254,5 @@ def candidate(  # noqa: PLR0913 - a builder
     session: Any = wire
     told: Any = log
     client = LeaseClient(session, namespace="own", name="lease", times=times, wall_ms=own.now_ms)
-    leadership = Leadership(
-        client, identity=name, clock=own, log=told, times=times, least_term=least_term
-    )
+    leadership = Leadership(client, identity=name, clock=own, log=told, times=times, least_term=least_term)
     return Candidate(name, leadership, wire, own, log, asyncio.Event(), on_term)

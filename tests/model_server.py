@@ -118,9 +118,9 @@ class ModelServer:
         """The owner applies another value."""
         item = self.workloads[name]
         if boards is not None and boards != item.boards:
-            item.boards, item.born_ms = boards, self.now_ms()
-        if replicas is not None:
-            item.replicas = replicas
+            item.boards, item.born_ms, item.ours = boards, self.now_ms(), []
+        if replicas is not None and replicas != item.replicas:
+            item.replicas, item.ours = replicas, []
         self._touch(item)
 
     def replace(self, name: str) -> None:

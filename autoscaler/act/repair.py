@@ -61,8 +61,11 @@ async def _look(record: Record, writer: Writer) -> tuple[_End | None, str]:
     if live is None or live.uid != action.uid:
         return "gone", f"no {action.target.kind} {action.target} of uid {action.uid}"
     value = live.value(action.lever, resource=action.resource, container=action.container)
-    if value == action.after:
+    if value == action.after and live.own_entries:
         return "acted", "found done"
+    if value == action.after:
+        # Our entry in `managedFields` goes only after the act is written down as done.
+        return "superseded", f"it is at {value}, and that was set by somebody else"
     if value == action.before:
         return None, ""
     return "superseded", f"it is at {value}"

@@ -52,6 +52,11 @@ class Request(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, params={**self.params, "dryRun": "All"})
 
 
+def has_lever(ref: WorkloadRef) -> bool:
+    """Whether there are requests for a workload of this kind; pods of other kinds can be evicted all the same."""
+    return (ref.group, ref.kind) in _PATHS
+
+
 def workload_path(ref: WorkloadRef) -> str:
     """Where a workload is read and patched; raises `NoRequestError` for a kind without a lever."""
     found = _PATHS.get((ref.group, ref.kind))

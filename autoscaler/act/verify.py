@@ -62,6 +62,11 @@ def judge(
     return _on_probation(record, staying, verdict=verdict, policy=policy, now_ms=now_ms)
 
 
+def unseen(record: Record, *, policy: Policy, now_ms: int) -> Finding:
+    """How an act stands whose workload is there and is not shown: what nothing can prove is not left for good."""
+    return _in_time(record, policy, now_ms, "its workload is there and not in view")
+
+
 def drifted(entry: Entry, change: Change, snapshot: Snapshot) -> Finding | None:
     """Whether a value of ours is no longer there, long after it was verified; None while it is or nobody can tell."""
     workload = _workload(snapshot, entry.ref, entry.uid)
@@ -93,10 +98,10 @@ def _amount(
     if workload.template < 0:
         return None
     shape = snapshot.shapes[workload.template]
-    return _amount_in(shape, resource, container)
+    return amount_in(shape, resource, container)
 
 
-def _amount_in(shape: PodShape, resource: str, container: str) -> int | None:
+def amount_in(shape: PodShape, resource: str, container: str) -> int | None:
     """What a container states; the pod as a whole may count more, for an init container or a sidecar."""
     found = next((one for one in shape.containers if one.name == container and one.role != "init"), None)
     return None if found is None else {**found.requests, **found.limits}.get(resource)
@@ -129,7 +134,7 @@ def _not_there_yet(action: Action, workload: Workload, staying: Sequence[tuple[P
         why = f": {pod.unschedulable}" if pod.unschedulable else ""
         return f"{len(ready)} of {workload.replicas} pods ready: pod {pod.name} is {state}{why}"
     if action.lever == "template":
-        sizes = [_amount_in(shape, action.resource, action.container) for _, shape in staying]
+        sizes = [amount_in(shape, action.resource, action.container) for _, shape in staying]
         old = sum(size != action.after for size in sizes)
         if old:
             return f"{old} of {len(staying)} pods still have the former size"

@@ -22,6 +22,7 @@ from autoscaler.cli.options import (
 )
 from autoscaler.cli.plan_file import STDIN, read_plan_file, refuse_stale
 from autoscaler.cli.terminal import confirmed, note, one_line, progress, say, screen_of_stdout, write_out
+from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.ledger import Entry
 from autoscaler.model.plan import Action
 from autoscaler.model.policy import Policy
@@ -130,8 +131,10 @@ def undo(
     def told(restored: Restored) -> None:
         _tell(shown, _undo_result(restored), output)
 
-    run_once(settings, _undo(settings, in_force, wanted, told))
-    if not shown:
+    forgotten = run_once(settings, _undo(settings, in_force, wanted, told, forget=workload is not None))
+    for ref in forgotten:
+        say(f"{ref}: what was contested or failed there is forgotten")
+    if not shown and not forgotten:
         say("no value of ours is there to put back")
     _conclude(shown, output)
     unread = {sheet.fault, *sheet.unreadable.values()} - {""}
@@ -182,10 +185,16 @@ async def _apply(
 
 
 async def _undo(
-    settings: Settings, policy: Policy, wanted: Callable[[Entry], bool], told: Callable[[Restored], None]
-) -> None:
+    settings: Settings,
+    policy: Policy,
+    wanted: Callable[[Entry], bool],
+    told: Callable[[Restored], None],
+    *,
+    forget: bool,
+) -> list[WorkloadRef]:
     async with acting_once.open_desk(settings, os.environ, policy, holder=person()) as desk:
         await acting_once.undo_entries(desk, wanted, told=told)
+        return await acting_once.forget_disputes(desk, wanted) if forget else []
 
 
 async def _pause(settings: Settings, because: str) -> str:

@@ -143,7 +143,9 @@ def _mode_ruling(policy: Policy, judged: Judged, proposal: Proposal) -> Ruling:
     mode = mode_for(policy, judged, proposal.method)
     if mode == "observe":
         detail = f"{proposal.method} is in mode observe: nothing is planned"
-        return Ruling("mode", detail, Reason.MODE_RECOMMEND, "set modes.default to recommend")
+        return Ruling(
+            "mode", detail, Reason.MODE_RECOMMEND, f"set the mode of {proposal.method} to recommend"
+        )
     return Ruling("mode", f"{proposal.method} is in mode {mode}")
 
 

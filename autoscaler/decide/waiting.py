@@ -92,5 +92,5 @@ def why_no_seat_is_made(world: World, unit: Unit, judged: Judged) -> Ruling | No
         return Ruling(GUARD, detail, Reason.EVICTION_MEMORY)
     if stated_mode(world.policy, "make-room") == "observe":
         detail = "make-room is in mode observe: nothing is planned"
-        return Ruling(GUARD, detail, Reason.MODE_RECOMMEND, "set modes.default to recommend")
+        return Ruling(GUARD, detail, Reason.MODE_RECOMMEND, "set the mode of make-room to recommend")
     return None

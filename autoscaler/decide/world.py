@@ -75,8 +75,8 @@ class Case:
 
     @property
     def total_held(self) -> int:
-        """Units of the resource that all live pods hold together."""
-        return sum(unit.shape.demand.get(self.resource, 0) for unit in self.units)
+        """Units of the resource that all live pods hold together; one that has no node yet holds none."""
+        return sum(unit.shape.demand.get(self.resource, 0) for unit in self.units if unit.pod.node)
 
     @property
     def shapes(self) -> tuple[PodShape, ...]:

@@ -23,6 +23,8 @@ def alone(world: World, judged: Judged, position: int) -> Judged:
 def best_rank(world: World, unit: Unit, priority: int) -> Rank | None:
     """The lowest rank that the unit may turn out to have for work of a priority, by what it states; None for none."""
     rules, own = world.policy.yields, unit.shape.priority
+    if own > priority:
+        return None  # the scheduler keeps a nominated seat from equal and lower priorities alone: it would be back
     if unit.shape.priority_class in rules.classes:
         return Rank(interactive=False, tier=0, priority=own)
     if rules.idle or (rules.lower_priority and own < priority):

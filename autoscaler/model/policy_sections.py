@@ -286,12 +286,12 @@ class Yield(Section, frozen=True):
     classes: Annotated[
         tuple[str, ...],
         Meta(
-            description="priority classes whose pods are the first to go, whatever their value; gpu-burst is the practice this project starts from"
+            description="priority classes whose pods are the first to go, also for work of equal priority; gpu-burst is the practice this project starts from"
         ),
     ] = ("gpu-burst",)
-    idle: Annotated[
-        bool, Meta(description="lets proven idle units yield to any beneficiary, whatever their priority")
-    ] = False
+    idle: Annotated[bool, Meta(description="lets proven idle units yield also to work of equal priority")] = (
+        False
+    )
     lower_priority: Annotated[
         bool, Meta(description="lets under-used units of strictly lower priority yield")
     ] = True

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from autoscaler.act import control, repair, undo
-from autoscaler.act.contract import AuthorityLostError, Outcome
+from autoscaler.act.contract import AuthorityLostError, Outcome, Site
 from autoscaler.act.executor import SETTLE_MS, Executor
 from autoscaler.act.ledger import ConfigMapLedger, LedgerConflictError, LedgerError
-from autoscaler.act.transitions import TransitionError, change_by, is_about
+from autoscaler.act.transitions import TransitionError, change_by, is_about, settled
 from autoscaler.act.undo import Restored
 from autoscaler.act.writer import Writer
 from autoscaler.decide import plan as decide_plan
@@ -24,6 +24,7 @@ from autoscaler.kube.errors import KubeError, NotFound
 from autoscaler.kube.lease import LeaseClient, LeaseTimes, observe
 from autoscaler.kube.session import KubeSession
 from autoscaler.kube.wire.timestamps import parse_rfc3339_ms
+from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.ledger import Entry
 from autoscaler.model.plan import Action, Plan, Refusal
 from autoscaler.model.policy import Modes, Policy
@@ -237,6 +238,27 @@ async def undo_entries(
             told(restored)
             found.append(restored)
     return found
+
+
+async def forget_disputes(desk: Desk, wanted: Callable[[Entry], bool]) -> list[WorkloadRef]:
+    """A person has settled what was between an owner and us: reversals, failures and back-off are forgotten."""
+    forgotten = []
+    for uid, entry in sorted(desk.ledger.entries.items()):
+        if not wanted(entry) or entry.open_record or not (entry.reversals or entry.failures):
+            continue
+        writer = Writer(desk.session, desk.approval())
+        try:
+            await desk.ledger.change(writer, uid, Site.LEDGER_OUTCOME, _settled)
+        except LedgerError as error:
+            raise ServiceError(f"{entry.ref}: {error}") from None
+        forgotten.append(entry.ref)
+    return forgotten
+
+
+def _settled(entry: Entry | None) -> Entry:
+    if entry is None:
+        raise LedgerConflictError("its entry is no longer in the ledger")
+    return settled(entry)
 
 
 async def _undo(desk: Desk, uid: str) -> list[Restored]:

@@ -6,9 +6,9 @@ come is sent, the next plan says whether another is needed.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from autoscaler.act.contract import AuthorityLostError, Recheck
 from autoscaler.act.contract import Outcome as ActOutcome
@@ -18,7 +18,7 @@ from autoscaler.act.ledger import ConfigMapLedger, LedgerError
 from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import KubeError
 from autoscaler.kube.session import KubeSession
-from autoscaler.model.cluster import NOTHING_DONE, Control, Memory
+from autoscaler.model.cluster import NOTHING_DONE, Control, Memory, PastAct, WorkloadRef
 from autoscaler.model.plan import Action
 from autoscaler.model.policy import Policy
 from autoscaler.service.clock import Clock
@@ -32,27 +32,49 @@ RETRY_S: Final = 2.0
 FIRST_REST_S: Final = 30.0
 LONGEST_REST_S: Final = 900.0
 """A refusal by admission or for want of a right stays until a person changes something; a budget frees within minutes."""
+_WORDS: Final = 300
+GIVES_WAY_S: Final = 240.0
+"""After the fourth refusal in a row others get its share of the budgets."""
+
+
+class _Rest(NamedTuple):
+    """The version that was tried at, when it may be tried again, the span that is waited, whose it is, and why."""
+
+    version: str
+    until_s: float
+    span_s: float
+    target: WorkloadRef
+    why: str
 
 
 @dataclass
 class Refused:
     """Tries that were refused: the same change of the same version is not tried again with every plan."""
 
-    until: dict[str, tuple[str, float, float]] = field(default_factory=dict)
-    """By action id: the version it was tried at, when it may be tried again, and the span that was waited."""
+    until: dict[str, _Rest] = field(default_factory=dict)
+    """By action id."""
 
     def rests(self, action: Action, now_s: float) -> bool:
         """Whether it has to wait."""
-        version, until_s, _ = self.until.get(action.id, ("", 0.0, 0.0))
-        return version == action.resource_version and now_s < until_s
+        row = self.until.get(action.id)
+        return row is not None and row.version == action.resource_version and now_s < row.until_s
 
-    def hear(self, action: Action, kind: str, now_s: float) -> None:
+    def hear(self, action: Action, kind: str, now_s: float, why: str = "") -> None:
         """How a try ended; what ended otherwise is forgotten, and so is what was not tried for long."""
-        _, _, waited_s = self.until.pop(action.id, ("", 0.0, 0.0))
+        former = self.until.pop(action.id, None)
         if kind == "refused":
-            span_s = min(max(FIRST_REST_S, 2 * waited_s), LONGEST_REST_S)
-            self.until[action.id] = (action.resource_version, now_s + span_s, span_s)
-        self.until = {one: row for one, row in self.until.items() if now_s - row[1] < LONGEST_REST_S}
+            span_s = min(max(FIRST_REST_S, 2 * former.span_s if former else 0.0), LONGEST_REST_S)
+            row = _Rest(action.resource_version, now_s + span_s, span_s, action.target, why)
+            self.until[action.id] = row
+        self.until = {one: row for one, row in self.until.items() if now_s - row.until_s < LONGEST_REST_S}
+
+    def left_alone(self, now_s: float, now_ms: int) -> Iterator[PastAct]:
+        """Workloads that the plan should leave alone for now: a plan of acts that are always refused gets nobody anywhere."""
+        for row in self.until.values():
+            if row.span_s >= GIVES_WAY_S and now_s < row.until_s:
+                until_ms = now_ms + round((row.until_s - now_s) * 1000)
+                why = f"it was refused several times: {row.why}"[:_WORDS]
+                yield PastAct(ref=row.target, at_ms=0, not_before_ms=until_ms, why=why)
 
 
 class Hands:
@@ -95,7 +117,9 @@ class Hands:
         return self._memory.control
 
     def rest(self, policy: Policy) -> None:
-        """A leadership begins: nothing is changed before its quiet period is over."""
+        """A leadership begins: nothing is changed before its quiet period is over, nor by a plan from before it."""
+        self._newest = None
+        self._noticed.clear()
         self._quiet_until_ms = self._now_ms() + int(policy.guards.quiet_period)
 
     def notice(self, outcome: Outcome) -> None:
@@ -107,7 +131,10 @@ class Hands:
         """What the next plan has to know; acts are as of this moment."""
         if self._memory is NOTHING_DONE:
             return NOTHING_DONE
-        return Memory(acts=self.ledger.past_acts(), control=self._memory.control)
+        resting = sorted(
+            self._refused.left_alone(self._clock.monotonic_s(), self._now_ms()), key=lambda act: act.ref
+        )
+        return Memory(acts=(*resting, *self.ledger.past_acts()), control=self._memory.control)
 
     async def refresh(self, policy: Policy) -> None:
         """Reads pause and ledger anew; a person's command may have changed both. Nothing is read where nothing acts."""
@@ -161,12 +188,15 @@ class Hands:
 
     async def take_over(self, writer: Writer, stop: asyncio.Event) -> bool:
         """Makes the ledger ours; True once it is."""
+        said = ""
         while not stop.is_set():
             try:
                 await self.ledger.load(self._session)
                 await self.ledger.take_over(writer)
             except (KubeError, LedgerError) as error:
-                self._log.warning("ledger_not_ours", error=str(error))
+                if str(error) != said:
+                    self._log.warning("ledger_not_ours", error=str(error))
+                said = str(error)
                 await self._clock.sleep(RETRY_S)
             else:
                 opened = [entry.open_record for entry in self.ledger.entries.values() if entry.open_record]
@@ -181,13 +211,15 @@ class Hands:
             if (record := entry.open_record) is not None and record.action.seat is not None
         }
         for action in outcome.plan.actions:
-            if action.held_by or stop.is_set() or self._rests(action, outcome.snapshot.taken_ms):
+            if action.held_by or stop.is_set():
                 continue
             if action.seat is not None:
                 if action.seat.pod.uid in seats:
                     continue
+                # Also where it rests: the next eviction alone would be for nothing.
                 seats.add(action.seat.pod.uid)
-            await self._act(action, writer)
+            if not self._rests(action, outcome.snapshot.taken_ms):
+                await self._act(action, writer)
 
     def _rests(self, action: Action, taken_ms: int) -> bool:
         """Whether the plan is older than our last act there, or the same try was refused a short while ago."""
@@ -212,7 +244,7 @@ class Hands:
             else "",
             seconds=self._clock.monotonic_s() - began_s,
         )
-        self._refused.hear(action, outcome.kind, self._clock.monotonic_s())
+        self._refused.hear(action, outcome.kind, self._clock.monotonic_s(), outcome.detail)
         self.told(action, outcome)
         ref = action.target
         self._log.info(

@@ -4,11 +4,13 @@ Worked through with every plan, before anything new is begun. One workload that 
 """
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from autoscaler.act import repair, transitions, undo, verify
 from autoscaler.act.contract import Site
 from autoscaler.act.executor import Executor
 from autoscaler.act.ledger import ConfigMapLedger, LedgerError
+from autoscaler.act.requests import NoRequestError, has_lever
 from autoscaler.act.transitions import RESTORING, TransitionError
 from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import KubeError
@@ -20,6 +22,8 @@ from autoscaler.model.snapshot import Snapshot
 from autoscaler.service.cycle import Outcome
 from autoscaler.service.logs import Log
 from autoscaler.service.telemetry import Metrics
+
+OWED_AGAIN_MS: Final = 60_000
 
 
 class Settler:
@@ -39,6 +43,7 @@ class Settler:
         self._now_ms = now_ms
         self._metrics = metrics
         self._log = log
+        self._owed_again_ms: dict[str, int] = {}
 
     async def settle(self, outcome: Outcome, writer: Writer) -> None:
         """Every open act, every value of ours and every putting back that is owed, against what is there now.
@@ -48,7 +53,7 @@ class Settler:
         for entry in list(self._ledger.entries.values()):
             try:
                 await self._settle_entry(entry, outcome, writer)
-            except (KubeError, LedgerError, TransitionError) as error:
+            except (KubeError, LedgerError, TransitionError, NoRequestError) as error:
                 self._log.warning(
                     "not_settled", ns=entry.ref.namespace, name=entry.ref.name, error=str(error)
                 )
@@ -58,13 +63,20 @@ class Settler:
         if record is None:
             owed = undo.owed_revert(entry)
             if owed is not None:
-                await self._revert(owed, writer)
+                await self._make_up_for(owed, writer)
             else:
                 await self._look_after(entry, outcome, writer)
         elif record.state == "intended":
             await self._repair(record, writer)
         else:
             await self._judge(entry, record, outcome, writer)
+
+    async def _make_up_for(self, record: Record, writer: Writer) -> None:
+        """A putting back that is owed; one that is refused is tried again a minute later, not with every plan."""
+        uid, now_ms = record.action.uid, self._now_ms()
+        if now_ms >= self._owed_again_ms.get(uid, 0):
+            self._owed_again_ms[uid] = now_ms + OWED_AGAIN_MS
+            await self._revert(record, writer)
 
     async def _repair(self, record: Record, writer: Writer) -> None:
         found = await repair.settle(record, self._ledger, self._executor, writer, now_ms=self._now_ms())
@@ -79,9 +91,12 @@ class Settler:
             return
         verdict = _verdict(outcome.plan, action.target)
         found = verify.judge(record, snapshot, verdict=verdict, policy=policy, now_ms=snapshot.taken_ms)
-        if found.judgement in {"reversed", "superseded"}:
+        if found.judgement in {"reversed", "superseded", "gone"}:
             step = Change(action.lever, action.before, action.after, action.resource, action.container)
-            found = await _confirmed(entry, step, writer)
+            seen, found = found, await _confirmed(entry, step, writer)
+            if seen.judgement == "gone" and found.judgement == "waiting":
+                # Out of scope, adopted by another owner, or no longer readable: what its owner had is still owed.
+                found = verify.unseen(record, policy=policy, now_ms=snapshot.taken_ms)
         match found.judgement:
             case "waiting":
                 return
@@ -149,9 +164,11 @@ class Settler:
         if record.actor not in RESTORING or action.lever != "template" or action.target.kind != "StatefulSet":
             return False
         stuck = list(_stuck(snapshot, action))
-        for words in await undo.evict_stuck(stuck, writer):
+        failed = await undo.evict_stuck(stuck, writer)
+        for words in failed:
             self._log.warning("still_stuck", detail=words)
-        return bool(stuck)
+        # What cannot be healed is judged: its time runs out.
+        return len(stuck) > len(failed)
 
     async def _look_after(self, entry: Entry, outcome: Outcome, writer: Writer) -> None:
         """A value of ours that somebody else set is theirs from then on; who puts ours back is counted."""
@@ -172,11 +189,20 @@ class Settler:
         """An object that the watches do not show may be out of scope; only one that is gone is forgotten."""
         if transitions.departed(entry) == entry:
             return
+        if not has_lever(entry.ref):
+            # Only its pods were evicted and nothing says that it is gone: it is forgotten once no back-off runs.
+            if self._now_ms() < entry.not_before_ms:
+                return
+            await self._depart(entry, writer)
+            return
         live = await writer.workload(entry.ref)
         if live is None or live.uid != entry.uid:
-            await self._ledger.change(
-                writer, entry.uid, Site.LEDGER_OUTCOME, lambda now: transitions.departed(now or entry)
-            )
+            await self._depart(entry, writer)
+
+    async def _depart(self, entry: Entry, writer: Writer) -> None:
+        await self._ledger.change(
+            writer, entry.uid, Site.LEDGER_OUTCOME, lambda now: transitions.departed(now or entry)
+        )
 
     async def _let_go(self, entry: Entry, change: Change, detail: str, writer: Writer) -> None:
         def without(now: Entry | None) -> Entry:
@@ -214,10 +240,12 @@ async def _confirmed(entry: Entry, change: Change, writer: Writer) -> verify.Fin
 
 
 def _stuck(snapshot: Snapshot, action: Action) -> Iterator[PodRef]:
-    """Pending pods of the workload that still ask for another amount than was put back."""
+    """Pending pods of the workload whose container still asks for another amount than was put back."""
     for pod in snapshot.pods:
         owner = snapshot.workloads[pod.workload]
         if owner.uid != action.uid or pod.phase != "Pending" or pod.deleting:
             continue
-        if snapshot.shapes[pod.shape].demand.get(action.resource, 0) != action.after:
+        # Not the whole pod's demand: an init container, or one that a webhook added, may ask for more.
+        amount = verify.amount_in(snapshot.shapes[pod.shape], action.resource, action.container)
+        if amount is not None and amount != action.after:
             yield PodRef(pod.namespace, pod.name, pod.uid)

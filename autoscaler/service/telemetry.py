@@ -128,6 +128,10 @@ class Metrics:
         self._events_dropped = Counter(
             P + "events_dropped", "Events that were not written.", ("cause",), registry=r
         )
+        for code in ("201", "429", "500"):
+            self._evictions.labels(code)
+        for cause in ("rate", "queue", "authority", "error"):
+            self._events_dropped.labels(cause)
 
     def _precreate(self) -> None:
         self._build_info.labels(__version__, platform.python_version()).set(1)
@@ -138,8 +142,9 @@ class Metrics:
         for action, reason in _ACTIONS:
             for mode in _MODES:
                 self._decisions.labels(action, reason.value, mode)
-            for result in RESULTS:
-                self._acts.labels(action, result, reason.value)
+            self._acts.labels(action, "done", reason.value)
+            for result in RESULTS[1:]:
+                self._acts.labels(action, result, "")
             for end in ENDS:
                 self._act_ends.labels(action, end)
             self._act_time.labels(action)
@@ -189,10 +194,15 @@ class Metrics:
     def leads(self, *, leads: bool) -> None:
         """This process leads, or no longer does; figures of the fleet are the leader's alone."""
         self._leader.set(leads)
-        if not leads:
-            for gauge in self._boards.values():
-                gauge.clear()
-            self._resources.clear()
+        if leads:
+            return
+        for gauge in self._boards.values():
+            gauge.clear()
+        self._resources.clear()
+        for reason in Reason:
+            self._candidates.labels(_verdict(reason), reason.value).set(0)
+        for figure in (self._coverage, self._paused, self._open_acts, self._contested):
+            figure.set(0)
 
     def memory(self, *, paused: bool, open_acts: int, contested: int) -> None:
         """What the ledger says now."""
@@ -246,7 +256,7 @@ class Metrics:
         """An action counts when it enters the plan, not again while it stays there."""
         for action in plan.actions:
             if action.id not in self._seen_actions:
-                mode = "recommend" if action.held_by else plan.mode
+                mode = "recommend" if Reason.MODE_RECOMMEND in action.held_by else "apply"
                 self._decisions.labels(action.method, action.reason.value, mode).inc()
         self._seen_actions = frozenset(action.id for action in plan.actions)
 

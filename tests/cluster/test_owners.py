@@ -149,8 +149,9 @@ async def at_the_desk(room: Room) -> AsyncIterator[tuple[ConfigMapLedger, Execut
         yield ledger, Executor(ledger, now_ms=now_ms), Writer(session, Person())
 
 
-async def halving(room: Room) -> Action:
-    item = await live(room, "deployment", "app")
+async def halving(room: Room, kind: str = "deployment", name: str = "app") -> Action:
+    item = await live(room, kind, name)
+    template = item["spec"].get("jobTemplate", item)
     return Action(
         id="halving",
         method="right-size",
@@ -161,7 +162,7 @@ async def halving(room: Room) -> Action:
         resource_version=item["metadata"]["resourceVersion"],
         resource="gpuconfig.com/gpu",
         container="main",
-        before=boards_of(item),
+        before=boards_of(template),
         after=1,
         saved_milli_boards=1000,
         because="a test says so",
@@ -207,3 +208,38 @@ async def test_an_owner_who_applies_between_plan_and_act_wins_and_after_an_undo_
     changed = await live(room, "deployment", "app")
     assert boards_of(changed) == 3
     assert changed["spec"]["template"]["metadata"]["annotations"] == {"note": "changed"}
+
+
+async def test_a_cron_job_gets_another_size_for_its_next_run_and_its_former_one_back(room: Room) -> None:
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly", "namespace": room.namespace},
+        "spec": {
+            "schedule": "0 2 1 1 *",
+            "jobTemplate": {
+                "spec": {"template": {"spec": {**room.pod_spec(4), "restartPolicy": "OnFailure"}}}
+            },
+        },
+    }
+    await client_side(room, manifest)
+    before = await live(room, "cronjob", "nightly")
+    planned = msgspec.structs.replace(
+        await halving(room, "cronjob", "nightly"),
+        target=WorkloadRef("batch", "CronJob", room.namespace, "nightly"),
+    )
+    async with at_the_desk(room) as (ledger, executor, writer):
+
+        async def unchanged(action: Action) -> Action | Refusal:
+            return action
+
+        done = await executor.execute(planned, writer, actor="apply", recheck=unchanged)
+        between = await live(room, "cronjob", "nightly")
+        await undo_all(ledger, executor, writer)
+        after = await live(room, "cronjob", "nightly")
+    await server_side(room, {**manifest, "metadata": {**manifest["metadata"], "labels": {"mine": "still"}}})
+
+    assert done.kind == "done"
+    assert boards_of(between["spec"]["jobTemplate"]) == 1
+    assert after["spec"] == before["spec"]
+    assert "gpu-autoscaler" not in managers(after) | managers(between)

@@ -23,12 +23,12 @@ def guard_backoff(world: World, judged: Judged, proposal: Proposal, tally: Tally
     """After a failure, an eviction or an undo the workload is left alone for a while, longer each time."""
     del proposal, tally
     name, ref = "back-off", judged.case.workload.ref
-    left_ms = max((act.not_before_ms for act in world.acts_of(ref)), default=-1) - world.now_ms
-    if left_ms <= 0:
+    longest = max(reversed(world.acts_of(ref)), key=lambda act: act.not_before_ms, default=None)
+    if longest is None or longest.not_before_ms <= world.now_ms:
         return Ruling(name, "no back-off is running")
-    latest = world.acts_of(ref)[-1]
-    words = latest.why or "it was left alone"
-    reason = Reason.EVICTION_MEMORY if latest.method == "make-room" else Reason.COOLDOWN
+    left_ms = longest.not_before_ms - world.now_ms
+    words = longest.why or "it was left alone"
+    reason = Reason.EVICTION_MEMORY if longest.method == "make-room" else Reason.COOLDOWN
     return Ruling(name, f"{words}: another {format_duration(left_ms)} to go", reason)
 
 

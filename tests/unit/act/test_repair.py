@@ -41,10 +41,22 @@ async def test_an_intent_is_settled_by_the_live_value(lever: Any, live: int | No
         world.remove()
     else:
         world.set_value(live, lever)
+    if live == 2:
+        world.leave_trace()
 
     assert await settled(world, record) == (settled_as, settled_as)
     changes = (await world.reload()).changes  # type: ignore[union-attr]
     assert [(4, 2)] * (settled_as == "acted") == [(one.original, one.current) for one in changes]
+
+
+async def test_the_wanted_value_without_our_trace_was_set_by_somebody_else() -> None:
+    world = ActWorld()
+    world.add(boards=4)
+    record = await intended(world, change_action(4, 2))
+    world.set_value(2)
+
+    assert await settled(world, record) == ("superseded", "superseded")
+    assert (await world.reload()).changes == ()  # type: ignore[union-attr]
 
 
 async def test_another_object_of_that_name_is_not_the_workload() -> None:

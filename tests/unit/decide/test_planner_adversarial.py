@@ -102,6 +102,7 @@ def test_each_method_has_its_own_switch(
 
     assert reason == row.reason
     assert held_by == (row.action.held_by if row.action else None)
+    assert row.action or row.remedy == "set the mode of right-size to recommend"
 
 
 def test_interactive_work_is_never_more_than_recommended() -> None:

@@ -6,6 +6,7 @@ import pytest
 from autoscaler.kube.lease import (
     TERM,
     UNSTATED_S,
+    LeaseObject,
     LeaseTimes,
     Seen,
     Step,
@@ -25,7 +26,7 @@ def lease(
     duration: int | None = 15,
     transitions: int | None = 3,
     term: str = "4",
-):
+) -> LeaseObject:
     return lease_decoder.decode(
         msgspec.json.encode(
             {

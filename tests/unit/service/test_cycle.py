@@ -203,6 +203,31 @@ async def test_metrics_tell_what_was_decided_without_naming_workloads() -> None:
     assert bench.value("decision_duration_seconds_count") == 1
 
 
+@pytest.mark.parametrize(
+    ("modes", "mode"),
+    [
+        ("default: recommend", "recommend"),
+        ("default: apply", "apply"),
+        ("default: recommend\n  rightSize: apply", "apply"),
+        ("default: apply\n  rightSize: recommend", "recommend"),
+    ],
+)
+async def test_a_decision_counts_under_the_mode_of_its_own_kind(
+    tmp_path: Path, modes: str, mode: str
+) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"{HEAD}modes:\n  {modes}\n")
+    bench = Bench(path)
+
+    await bench.cycle.once(trigger="timer", since_s=None)
+
+    counts = {
+        one: bench.value("decisions_total", action="right-size", reason="RightSized", mode=one)
+        for one in ("observe", "recommend", "apply")
+    }
+    assert counts == {**dict.fromkeys(counts, 0), mode: 1}
+
+
 async def test_series_exist_before_anything_happened() -> None:
     bench = Bench()
 

@@ -54,6 +54,14 @@ def test_who_puts_it_back_twice_has_the_last_word(reversals: tuple[int, ...], re
             "Cooldown",
             "it was left alone: another 1ms to go",
         ),
+        (
+            (
+                PastAct(REF, 0, not_before_ms=NOW_MS + HOUR_MS, why="it was refused several times"),
+                PastAct(REF, 5, method="make-room", not_before_ms=NOW_MS + 1, why="evicted"),
+            ),
+            "Cooldown",
+            "it was refused several times: another 1h to go",
+        ),
         ((PastAct(OTHER, 5, not_before_ms=NOW_MS + 1),), None, "no back-off is running"),
     ],
 )

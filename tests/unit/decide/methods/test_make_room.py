@@ -88,9 +88,9 @@ def test_burst_leaves_for_high_priority_though_both_have_the_same_value() -> Non
         (Spec("v", seen=(boards(0.9),), shape=MEDIUM), {}, []),
         (Spec("v", seen=(boards(0.1),), shape=MEDIUM), {"lowerPriority": False}, []),
         (Spec("v", seen=(boards(0.1),), shape={"priority": 1_000_000}), {}, []),
-        (Spec("v", seen=(boards(0.0),), shape={"priority": 1_000_000}), {"idle": True}, ["v-0"]),
         (Spec("v", seen=(boards(0.0),), shape={"priority": 1_000_000}), {"idle": False}, []),
-        (Spec("v", seen=(boards(0.0),), shape={"priority": 9_000_000}), {"idle": True}, ["v-0"]),
+        (Spec("v", seen=(boards(0.0),), shape={"priority": 9_000_000}), {"idle": True}, []),
+        (Spec("v", seen=(boards(0.0),), shape={"priority": 1_000_000}), {"idle": True}, ["v-0"]),
         (Spec("v", seen=(boards(0.1),), shape={"priority": 1_000_000}), {"idle": True}, []),
         (burst("v"), {"classes": []}, []),
         (burst("v"), {"beneficiaries": []}, []),
@@ -307,7 +307,10 @@ def test_make_room_has_its_own_switch(modes: dict[str, str], held_by: tuple[str,
     found = planned(full(burst(), waiting()), modes=modes)
 
     assert [held_by] * count == [action.held_by for action in found.actions]
-    assert count == 1 or row(found).reason == "ModeRecommend"
+    assert count == 1 or (row(found).reason, row(found).remedy) == (
+        "ModeRecommend",
+        "set the mode of make-room to recommend",
+    )
 
 
 def test_switched_off_it_says_nothing() -> None:
