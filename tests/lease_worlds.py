@@ -18,7 +18,9 @@ from autoscaler.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from autoscaler.kube.lease import TERM, LeaseClient, LeaseTimes
 from autoscaler.service.leadership import Leadership, Term
 
-Mode = Literal["open", "refused", "silent", "held"]
+Mode = Literal["open", "slow", "refused", "silent", "held"]
+SLOW_S = 2.5
+"""What is asked arrives at once and is answered so late, just before it is given up."""
 
 
 @dataclass
@@ -167,11 +169,13 @@ class LeaseWire:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self.mode == "held":
             self.held.append((arrive, answer))
-        elif self.mode == "open":
+        elif self.mode in {"open", "slow"}:
             _settle(answer, arrive)
             if verb != "GET" and self.lose_answers and answer.exception() is None:
                 self.lose_answers -= 1
                 answer = asyncio.get_running_loop().create_future()
+        if self.mode == "slow":
+            await self.clock.sleep(SLOW_S)
         found = await answer
         await self.clock.awake()
         return found

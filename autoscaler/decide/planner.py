@@ -37,7 +37,7 @@ def plan(snapshot: Snapshot, policy: Policy, now_ms: int) -> Plan:
     changes.sort(key=lambda a: (_METHOD_ORDER[a.method], -a.saved_milli_boards, a.target))
     return Plan(
         taken_ms=snapshot.taken_ms,
-        mode=policy.modes.default,
+        mode=policy.modes.in_words,
         fleet=_fleet(world, trails, rows),
         actions=(*evictions, *changes),
         refusals=tuple(refusal for row in rows for refusal in row.refusals),

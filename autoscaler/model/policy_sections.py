@@ -312,3 +312,15 @@ class Modes(Section, frozen=True):
     def acting(self) -> bool:
         """Whether anything at all may be changed."""
         return "apply" in (self.default, self.make_room, self.right_size, self.scale_in, self.idle)
+
+    @property
+    def in_words(self) -> str:
+        """The default mode, and every kind of action that has another one."""
+        kinds = {
+            "make-room": self.make_room,
+            "right-size": self.right_size,
+            "scale-in": self.scale_in,
+            "idle": self.idle,
+        }
+        others = [f"{kind} {mode}" for kind, mode in kinds.items() if mode not in {None, self.default}]
+        return ", ".join((self.default, *others))

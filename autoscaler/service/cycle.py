@@ -109,7 +109,7 @@ class Cycle(Generic[F, S]):
         timed = self._metrics.step
         with timed("policy"):
             loaded = await asyncio.to_thread(self._policy.refresh, self._report)
-        self._metrics.policy_in_force(mode=loaded.policy.modes.default, digest=loaded.digest)
+        self._metrics.policy_in_force(mode=loaded.policy.modes.in_words, digest=loaded.digest)
         with timed("query"):
             series = await self._sources.query(loaded.policy)
         with timed("freeze"):

@@ -98,7 +98,14 @@ class Hands:
         self.ledger = ledger
         self._executor = executor
         self._recheck = recheck
-        self._settler = Settler(ledger=ledger, executor=executor, now_ms=now_ms, metrics=metrics, log=log)
+        self._settler = Settler(
+            ledger=ledger,
+            executor=executor,
+            now_ms=now_ms,
+            metrics=metrics,
+            log=log,
+            told=self._tell,
+        )
         self._clock = clock
         self._now_ms = now_ms
         self._metrics = metrics
@@ -262,6 +269,9 @@ class Hands:
             after=action.after,
             term=writer.authority.term,
         )
+
+    def _tell(self, action: Action, outcome: ActOutcome) -> None:
+        self.told(action, outcome)
 
     def _tell_memory(self, policy: Policy) -> None:
         entries = self.ledger.entries.values()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from autoscaler.act import repair, transitions, undo, verify
+from autoscaler.act.contract import Outcome as ActOutcome
 from autoscaler.act.contract import Site
 from autoscaler.act.executor import Executor
 from autoscaler.act.ledger import ConfigMapLedger, LedgerError
@@ -37,7 +38,10 @@ class Settler:
         now_ms: Callable[[], int],
         metrics: Metrics,
         log: Log,
+        told: Callable[[Action, ActOutcome], None] = lambda _action, _outcome: None,
     ) -> None:
+        """`told` hears of every putting back."""
+        self._told = told
         self._ledger = ledger
         self._executor = executor
         self._now_ms = now_ms
@@ -154,6 +158,8 @@ class Settler:
             self._say("reverted", record, result=outcome.kind, detail=outcome.detail)
             if outcome.kind == "done":
                 self._metrics.act_ended(record.action.method, "reverted")
+            if outcome.record is not None:
+                self._told(outcome.record.action, outcome)
 
     async def _heals(self, record: Record, snapshot: Snapshot, writer: Writer) -> bool:
         """Whether a putting back waits for pods that hang: a StatefulSet does not replace them, so they are evicted.
@@ -181,6 +187,8 @@ class Settler:
             found = await _confirmed(entry, change, writer)
             if found.judgement == "reversed":
                 await self._count_reversal(entry, change, outcome.policy.policy, writer)
+                for record in entry.records[-1:]:
+                    self._metrics.act_ended(record.action.method, "reversed")
             elif found.judgement == "superseded":
                 await self._let_go(entry, change, found.detail, writer)
             self._log.info(found.judgement, ns=entry.ref.namespace, name=entry.ref.name, detail=found.detail)

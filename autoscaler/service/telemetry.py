@@ -28,7 +28,7 @@ _ACTIONS: Final = (
     ("idle", Reason.RELEASED),
 )
 RESULTS: Final = ("done", "refused", "conflict", "gone", "unknown")
-ENDS: Final = ("verified", "failed", "dropped", "superseded", "gone", "reverted", "undone", "reversed")
+ENDS: Final = ("verified", "failed", "dropped", "superseded", "gone", "reverted", "reversed")
 """How an act ended, long after it was sent."""
 _MODES: Final = ("observe", "recommend", "apply")
 

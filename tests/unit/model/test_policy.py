@@ -151,3 +151,18 @@ def test_only_durations_have_a_form_of_their_own() -> None:
 def test_a_source_job_that_is_no_regular_expression_is_refused() -> None:
     with pytest.raises(PolicyError, match=r"evidence\.sourceJob is not a regular expression"):
         policy_from_dict({"evidence": {"sourceJob": "dcgm("}})
+
+
+@pytest.mark.parametrize(
+    ("modes", "words", "acting"),
+    [
+        ({}, "recommend", False),
+        ({"default": "apply"}, "apply", True),
+        ({"rightSize": "apply", "idle": "observe"}, "recommend, right-size apply, idle observe", True),
+        ({"default": "observe", "scaleIn": "observe"}, "observe", False),
+    ],
+)
+def test_the_mode_names_the_kinds_that_differ(modes: dict[str, str], words: str, acting: bool) -> None:
+    stated = policy_from_dict({"modes": modes}).modes
+
+    assert (stated.in_words, stated.acting) == (words, acting)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -52,9 +52,36 @@ class Leaders(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.run(self.world.advance(seconds))
 
-    @rule(index=indexes, mode=st.sampled_from(("open", "refused", "silent", "held")))
+    @rule(index=indexes, mode=st.sampled_from(("open", "slow", "refused", "silent", "held")))
     def network_changes(self, index: int, mode: Mode) -> None:
         self.living[index].wire.mode = mode
+
+    @rule(
+        how=st.sampled_from(("refused", "silent", "held", "stopped")),
+        slow_before=st.booleans(),
+        seconds=st.sampled_from((9.0, 11.0, 13.0, 16.0)),
+    )
+    def the_leader_is_cut_off(
+        self, how: Mode | Literal["stopped"], seconds: float, *, slow_before: bool
+    ) -> None:
+        """While the others see and reach everything."""
+
+        async def cut_off() -> None:
+            for one in self.living:
+                one.clock.resume()
+                one.wire.mode = "open"
+            await self.world.advance(5.0)
+            for leader in [one for one in self.living if one.may_write()]:
+                if slow_before:
+                    leader.wire.mode = "slow"
+                    await self.world.advance(20.0)
+                if how == "stopped":
+                    leader.clock.pause()
+                else:
+                    leader.wire.mode = how
+            await self.world.advance(seconds)
+
+        self.run(cut_off())
 
     @rule(index=indexes)
     def an_answer_is_lost(self, index: int) -> None:
