@@ -46,8 +46,9 @@ class LeaseServer:
             raise self.refuse_with
         if verb == "POST" and self.lease is not None:
             raise Conflict(409, "AlreadyExists", "leases already exists")
-        if verb == "PUT":
-            held = self.read()["metadata"]["resourceVersion"]
+        # The real server creates an absent Lease on PUT, whatever version it names.
+        if verb == "PUT" and self.lease is not None:
+            held = self.lease["metadata"]["resourceVersion"]
             if body["metadata"]["resourceVersion"] != held:
                 raise Conflict(409, "Conflict", "the object has been modified")
         self.on_write(body)

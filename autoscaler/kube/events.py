@@ -30,7 +30,7 @@ def event_object(  # noqa: PLR0913 - the API's own fields
     now_ms: int,
     kind_of_event: EventType = "Normal",
 ) -> dict[str, Any]:
-    """One Event; words and note are cut to what the API takes."""
+    """One Event; words and note are cut to the bytes that the API takes, between characters."""
     at = datetime.fromtimestamp(now_ms / 1000, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {
         "apiVersion": "events.k8s.io/v1",
@@ -38,10 +38,10 @@ def event_object(  # noqa: PLR0913 - the API's own fields
         "metadata": {"generateName": "gpu-autoscaler-", "namespace": namespace},
         "eventTime": at,
         "reportingController": CONTROLLER,
-        "reportingInstance": instance[:_WORD_LIMIT] or CONTROLLER,
-        "action": action[:_WORD_LIMIT],
-        "reason": reason[:_WORD_LIMIT],
-        "note": note[:_NOTE_LIMIT],
+        "reportingInstance": _cut(instance, _WORD_LIMIT) or CONTROLLER,
+        "action": _cut(action, _WORD_LIMIT),
+        "reason": _cut(reason, _WORD_LIMIT),
+        "note": _cut(note, _NOTE_LIMIT),
         "type": kind_of_event,
         "regarding": {
             "apiVersion": api_version,
@@ -51,3 +51,7 @@ def event_object(  # noqa: PLR0913 - the API's own fields
             "uid": uid,
         },
     }
+
+
+def _cut(text: str, limit: int) -> str:
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")

@@ -114,7 +114,12 @@ class EventRecorder:
             try:
                 left_s = self._may_write()
                 await self._session.write(
-                    "POST", event_path(namespace), body, _any, timeout_s=min(REQUEST_S, left_s)
+                    "POST",
+                    event_path(namespace),
+                    body,
+                    _any,
+                    timeout_s=min(REQUEST_S, left_s),
+                    before_send=self._last_check,
                 )
             except AuthorityLostError:
                 self._metrics.event_dropped("authority")
@@ -123,6 +128,9 @@ class EventRecorder:
                 if error.label not in self._errors:
                     self._errors.add(error.label)
                     self._log.warning("event_not_written", error=str(error), namespace=namespace)
+
+    def _last_check(self) -> None:
+        self._may_write()
 
     def _take_token(self, now_s: float) -> bool:
         self._tokens = min(BURST, self._tokens + (now_s - self._refilled_s) / ONE_PER_S)
