@@ -123,7 +123,7 @@ class Executor:
         except _NOT_WRITTEN as error:
             return Outcome("unknown", f"accepted, and not written down yet: {error}", record=record)
         try:
-            if record.actor == "undo" and not _may_get_stuck(record.action):
+            if record.actor == "undo" and not may_get_stuck(record.action):
                 record = await self._ledger.advance(writer, record, "verified", detail="put back")
             await self.finish(record, writer, closing=not record.is_open)
         except (*_NOT_WRITTEN, AuthorityLostError) as error:
@@ -143,6 +143,6 @@ class Executor:
         return msgspec.structs.replace(found, record=record)
 
 
-def _may_get_stuck(action: Action) -> bool:
+def may_get_stuck(action: Action) -> bool:
     """A StatefulSet's pod that is pending at the former revision stays so by itself: somebody has to look after it."""
     return action.lever == "template" and action.target.kind == "StatefulSet"

@@ -14,7 +14,7 @@ import msgspec
 
 from autoscaler.act import control, repair, undo
 from autoscaler.act.contract import AuthorityLostError, Outcome, Site
-from autoscaler.act.executor import SETTLE_MS, Executor
+from autoscaler.act.executor import SETTLE_MS, Executor, may_get_stuck
 from autoscaler.act.ledger import ConfigMapLedger, LedgerConflictError, LedgerError
 from autoscaler.act.transitions import TransitionError, change_by, is_about, settled
 from autoscaler.act.undo import Restored
@@ -25,7 +25,7 @@ from autoscaler.kube.lease import LeaseClient, LeaseTimes, observe
 from autoscaler.kube.session import KubeSession
 from autoscaler.kube.wire.timestamps import parse_rfc3339_ms
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.ledger import Entry
+from autoscaler.model.ledger import Entry, Record
 from autoscaler.model.plan import Action, Plan, Refusal
 from autoscaler.model.policy import Modes, Policy
 from autoscaler.model.reasons import CATALOGUE, Reason
@@ -302,6 +302,8 @@ async def _undo_once(desk: Desk, entry: Entry) -> list[Restored]:
 async def _settle(desk: Desk, entry: Entry, writer: Writer) -> Outcome | None:
     """Settles what a crash left open, or why it has to be waited for."""
     record = entry.open_record
+    if record is not None and record.state == "acted" and record.actor == "undo":
+        await _follow_up(desk, record, writer)
     if record is None or record.state != "intended":
         return None
     now_ms, over_ms = desk.now_ms(), record.settle_ms + repair.MARGIN_MS
@@ -310,6 +312,13 @@ async def _settle(desk: Desk, entry: Entry, writer: Writer) -> Outcome | None:
         return Outcome("refused", f"an act on it is under way; ask again in {left_s} s", Reason.COOLDOWN)
     await repair.settle(record, desk.ledger, desk.executor, writer, now_ms=now_ms)
     return None
+
+
+async def _follow_up(desk: Desk, record: Record, writer: Writer) -> None:
+    """A putting back that was accepted and whose command died then: our trace goes, and nothing is left to prove."""
+    await desk.executor.finish(record, writer, closing=True)
+    if not may_get_stuck(record.action):
+        await desk.ledger.advance(writer, record, "verified", detail="put back")
 
 
 def _all(entry: Entry, outcome: Outcome) -> Iterator[Restored]:

@@ -54,7 +54,7 @@ class Actor:
             record for entry in await self.entries() if entry.ref.name == name for record in entry.records
         ]
 
-    async def until_state(self, name: str, state: str, *, timeout_s: float = 60) -> Record:
+    async def until_state(self, name: str, state: str, *, timeout_s: float = 120) -> Record:
         """The newest act on a workload once it is in a state."""
         found = await eventually(
             lambda: self.records(name),
@@ -218,7 +218,7 @@ async def run_until_death(
             at_once(lambda: component.exit_code),
             lambda code: code is not None,
             what=f"death at {death}",
-            timeout_s=90,
+            timeout_s=180,
         )
     finally:
         component.kill()

@@ -1,6 +1,7 @@
-"""`gpu-autoscaler run`, ended as by kill -9 at one of its changing requests.
+"""`gpu-autoscaler`, ended as by kill -9 at one of its changing requests.
 
-Started as a script with `DIE_AT=SITE:before|after:N` in its environment: the N-th time that site is passed.
+Started as a script with `DIE_AT=SITE:before|after:N` in its environment: the N-th time that site is passed. Its arguments are
+those of the command; without any it is `run`.
 """
 
 import os
@@ -30,4 +31,4 @@ class Death:
 if __name__ == "__main__":
     site, when, count = os.environ.pop("DIE_AT").split(":")
     writer.PROBE = Death(Site(site), when, int(count))
-    sys.exit(main(["run"]))
+    sys.exit(main(sys.argv[1:] or ["run"]))

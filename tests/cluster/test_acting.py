@@ -19,7 +19,7 @@ from tests.cluster.acting import (
 from tests.cluster.polling import eventually
 from tests.cluster.stories import half_used, lightly_used, staged
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 
 async def stage_three_levers(room: Room) -> None:

@@ -28,7 +28,7 @@ from tests.cluster.acting import (
 from tests.cluster.stories import half_used, lightly_used
 from tests.cluster.test_kill_evictions import CASES as EVICTION_CASES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 AT_ONCE = 5
 
 
@@ -89,7 +89,7 @@ async def die_and_recover(cluster: Cluster, room: Room, case: Case) -> None:
     for number, death in enumerate(case.deaths):
         await run_until_death(room, kubeconfig, name=f"{room.namespace}-dies-{number}", death=death)
     async with acting(room, kubeconfig, name=f"{room.namespace}-recovers") as actor:
-        await actor.until_state("app", "verified", timeout_s=120)
+        await actor.until_state("app", "verified", timeout_s=240)
         await actor.service.pass_cycles(3)
         await assert_once(cluster, actor, case)
     assert_lawful(cluster, room)

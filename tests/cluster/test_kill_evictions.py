@@ -26,7 +26,7 @@ from tests.cluster.acting import (
 from tests.cluster.polling import eventually
 from tests.cluster.stories import half_used
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 CASES = [
     *(
         Case((at(site, when),), "evict")
@@ -84,7 +84,7 @@ async def make_room_and_die(cluster: Cluster, room: Room, kubeconfig: Path, case
         name = f"{room.namespace}-dies-{number}"
         await run_until_death(room, kubeconfig, name=name, death=death, environment=environment)
     async with acting(room, kubeconfig, name=f"{room.namespace}-recovers", environment=environment) as actor:
-        ended = await actor.until_state("burst", "verified", timeout_s=120)
+        ended = await actor.until_state("burst", "verified", timeout_s=240)
         await actor.service.pass_cycles(3)
         records = await actor.records("burst")
     pods = {pod["metadata"]["labels"]["app"]: pod for pod in await room.pods()}
@@ -118,7 +118,7 @@ async def hang_and_die(cluster: Cluster, room: Room, kubeconfig: Path, case: Cas
             lambda: actor.records("app"),
             lambda found: [one.state for one in found] == ["failed", "verified"],
             what="the change to be put back",
-            timeout_s=120,
+            timeout_s=240,
         )
     item = await live(room, "statefulset", "app")
     (pod,) = await room.pods()

@@ -25,7 +25,7 @@ from tests.cluster.acting import acting, assert_lawful, boards_of, grant_everyth
 from tests.cluster.polling import eventually
 from tests.cluster.stories import half_used, staged
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(480)]
 
 _any: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder()
 Apply = Callable[[Room, dict[str, Any]], Awaitable[None]]
