@@ -122,10 +122,12 @@ class Executor:
             record = await self._ledger.advance(writer, record, "acted")
         except _NOT_WRITTEN as error:
             return Outcome("unknown", f"accepted, and not written down yet: {error}", record=record)
+        nothing_to_prove = record.actor == "undo" and not may_get_stuck(record.action)
         try:
-            if record.actor == "undo" and not may_get_stuck(record.action):
+            # Clean-up comes first: a closed record is not looked at again.
+            await self.finish(record, writer, closing=nothing_to_prove)
+            if nothing_to_prove:
                 record = await self._ledger.advance(writer, record, "verified", detail="put back")
-            await self.finish(record, writer, closing=not record.is_open)
         except (*_NOT_WRITTEN, AuthorityLostError) as error:
             # It is done and written down; whoever leads next follows it up.
             return Outcome("done", f"not followed up yet: {error}", record=record)
