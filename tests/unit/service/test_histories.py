@@ -1,11 +1,12 @@
 """Random histories: planner, hands, executor and ledger against a model of the API server that anybody else may change too.
 
 Processes crash at any request, answers are lost, leaders change and their predecessors do not know it, owners apply other
-values, delete and make anew, put our changes back, new pods do not become ready, monitoring goes blind. Whatever happens,
-the law of the audit log holds, an original is never lost, and putting everything back restores what owners had there.
+values, delete and make anew, put our changes back, new pods do not become ready, monitoring goes blind, disruption budgets come
+and go. Whatever happens, every plan is lawful at its moment, the law of the audit log holds, an original is never lost, and putting everything back restores what owners had there.
 """
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from build import NOW_MS, Spec, boards, cluster, policy
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from law import broken_laws
 from service_fakes import HastyClock, RecordingLog
 
 from autoscaler.act.contract import AuthorityLostError, Site
@@ -23,7 +25,9 @@ from autoscaler.act.ledger import ConfigMapLedger
 from autoscaler.act.undo import undo_all
 from autoscaler.act.writer import Writer
 from autoscaler.decide import plan as decide_plan
+from autoscaler.model.cluster import Budget
 from autoscaler.model.plan import Action, Refusal
+from autoscaler.model.selectors import LabelSelector
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.service.cycle import Outcome
 from autoscaler.service.hands import Hands
@@ -103,6 +107,7 @@ class Process:
     def plan(self) -> Outcome:
         snapshot = self.world.snapshot(self.ledger)
         made = decide_plan(snapshot, RULES, snapshot.taken_ms)
+        assert broken_laws(snapshot, made, RULES, snapshot.taken_ms) == []
         return Outcome(
             sequence=1,
             decision_id="1",
@@ -138,6 +143,7 @@ class Histories(RuleBasedStateMachine):
             self.server.workloads[name] = item
         self.owners = {name: (one.boards, one.replicas) for name, one in self.server.workloads.items()}
         self.blind: set[str] = set()
+        self.kept: int | None = None
         self.zombies: list[Process] = []
         self.term = 0
         self.runner = asyncio.Runner()
@@ -163,8 +169,23 @@ class Histories(RuleBasedStateMachine):
     def snapshot(self, ledger: ConfigMapLedger) -> Snapshot:
         """What the watches would show now."""
         specs = [self.spec(item) for item in self.server.workloads.values()]
-        seen = cluster(*specs)
+        seen = cluster(*specs, budgets=tuple(self.budget()))
         return msgspec.structs.replace(seen, taken_ms=self.now_ms, acts=ledger.past_acts())
+
+    def budget(self) -> Iterator[Budget]:
+        """A disruption budget of `many`, while there is one."""
+        if self.kept is not None:
+            healthy = self.server.workloads["many"].replicas
+            yield Budget(
+                "team",
+                "keep",
+                LabelSelector({"app": "many"}),
+                minimum=str(self.kept),
+                allowed=max(0, healthy - self.kept),
+                current_healthy=healthy,
+                desired_healthy=self.kept,
+                expected_pods=healthy,
+            )
 
     def spec(self, item: ModelWorkload) -> Spec:
         board = boards(ACTIVE[item.name], *([0.0] * (item.boards - 1)))
@@ -276,6 +297,10 @@ class Histories(RuleBasedStateMachine):
     @rule(name=st.sampled_from(sorted(ACTIVE)))
     def monitoring_of_one_goes_blind_or_sees_again(self, name: str) -> None:
         self.blind ^= {name}
+
+    @rule(kept=st.none() | st.integers(0, 3))
+    def a_disruption_budget_comes_or_goes(self, kept: int | None) -> None:
+        self.kept = kept
 
     @rule()
     def a_person_puts_everything_back(self) -> None:
