@@ -12,7 +12,7 @@ from devcluster.exporter.fleet import BoardView
 from devcluster.scenario import load_scenario
 from tests.cluster.child_processes import are_gone, children_of, wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = ROOT / "config" / "scenarios" / "ml-workloads.yaml"
@@ -38,7 +38,7 @@ async def test_an_exporter_that_is_started_again_keeps_boards_and_loads(own_clus
     async def trainer_is_seated() -> bool:
         return any(board.pod.startswith("trainer-") for board in await own_cluster.exporter.boards())
 
-    await own_cluster.until(trainer_is_seated, what="the trainer's boards", timeout_s=30)
+    await own_cluster.until(trainer_is_seated, what="the trainer's boards", timeout_s=120)
     before = await own_cluster.exporter.boards()
     await own_cluster.kill("gpu-exporter")
     await own_cluster.start("gpu-exporter")
@@ -73,7 +73,7 @@ async def test_the_seeds_story_runs_inside_its_quota_and_both_shrinks_roll_out_a
     async def quota_is_freed() -> bool:
         return await used_boards() == "4"
 
-    await own_cluster.until(all_run, what="all boards of the scenario in use", timeout_s=30)
+    await own_cluster.until(all_run, what="all boards of the scenario in use", timeout_s=120)
     assert await used_boards() == "6"
 
     one_board = ("--requests=gpuconfig.com/gpu=1", "--limits=gpuconfig.com/gpu=1")
@@ -82,7 +82,7 @@ async def test_the_seeds_story_runs_inside_its_quota_and_both_shrinks_roll_out_a
     for name in ("deployment/inference", "deployment/embedder"):
         await own_cluster.kubectl("-n", "ml-workloads", "rollout", "status", name, "--timeout=60s")
 
-    await own_cluster.until(quota_is_freed, what="the freed quota", timeout_s=30)
+    await own_cluster.until(quota_is_freed, what="the freed quota", timeout_s=120)
 
 
 async def test_the_end_of_a_cluster_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
