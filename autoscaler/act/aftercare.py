@@ -1,8 +1,6 @@
 """What follows an act: our marks are taken back, and only ours. Everything here may be repeated, by whoever leads then."""
 
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from autoscaler.act.contract import Site
 from autoscaler.act.requests import (
@@ -17,7 +15,6 @@ from autoscaler.kube.errors import Conflict, Invalid, NotFound
 from autoscaler.model.plan import Action, PodRef, Seat
 
 DISOWN_TRIES: Final = 8
-_anything: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder()
 
 
 async def disown(action: Action, writer: Writer) -> None:
@@ -34,7 +31,7 @@ async def disown(action: Action, writer: Writer) -> None:
         if request is None:
             return
         try:
-            await writer.send(Site.DISOWN, request, _anything)
+            await writer.send(Site.DISOWN, request)
         except NotFound:
             return
         except (Conflict, Invalid):
@@ -62,6 +59,6 @@ async def give_up_seat(seat: Seat, writer: Writer) -> None:
 async def _take_off(site: Site, request: Request, writer: Writer) -> None:
     """A 422 says that the mark or the pod is no longer the one that was read: it is not ours any more."""
     try:
-        await writer.send(site, request, _anything)
+        await writer.send(site, request)
     except (NotFound, Conflict, Invalid):
         return

@@ -6,7 +6,7 @@ leaves open stays `intended` in the ledger, and the next look at the object sett
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -34,7 +34,6 @@ from autoscaler.model.reasons import Reason
 SETTLE_MS: Final = round(3 * REQUEST_S * 1000)
 """A request that was sent in time cannot be under way any more: its own limit, with room for a slow server."""
 ACTS_PER_MINUTE: Final = 30
-_anything: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder()
 _NOT_WRITTEN = (KubeError, LedgerError, TransitionError)
 """What writing an outcome down may end in."""
 
@@ -105,11 +104,11 @@ class Executor:
         """Sends what was written down and writes down what came of it."""
         try:
             for step in prepared.before:
-                await writer.send(step.site, step.request, _anything)
+                await writer.send(step.site, step.request)
         except KubeError as error:
             return await self._drop(record, writer, not_prepared(error))
         try:
-            await writer.send(prepared.act.site, prepared.act.request, _anything)
+            await writer.send(prepared.act.site, prepared.act.request)
         except KubeError as error:
             found = classify(error)
             if found.kind == "unknown":

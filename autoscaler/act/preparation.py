@@ -3,8 +3,6 @@
 Nothing here changes anything. What it hands on are the very requests that were rehearsed.
 """
 
-from typing import Any
-
 import msgspec
 
 from autoscaler.act import preflight
@@ -24,8 +22,6 @@ from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import KubeError
 from autoscaler.model.plan import Action, Seat
 from autoscaler.model.reasons import Reason
-
-_anything: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder()
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -91,7 +87,7 @@ async def _eviction(action: Action, writer: Writer, recheck: Recheck | None) -> 
     unfit = await _rehearse_steps(nomination, writer)
     if unfit is not None:
         return unfit
-    await writer.send(Site.DRY_RUN, act.request.rehearsed(), _anything)
+    await writer.send(Site.DRY_RUN, act.request.rehearsed())
     return Prepared(found, nomination, act)
 
 
@@ -133,7 +129,7 @@ async def _nomination(seat: Seat | None, writer: Writer) -> tuple[Step, ...] | O
 async def _rehearse_steps(steps: tuple[Step, ...], writer: Writer) -> Outcome | None:
     try:
         for step in steps:
-            await writer.send(Site.DRY_RUN, step.request.rehearsed(), _anything)
+            await writer.send(Site.DRY_RUN, step.request.rehearsed())
     except KubeError as error:
         return not_prepared(error)
     return None

@@ -25,6 +25,8 @@ READ_S: Final = 5.0
 PROBE: Probe | None = None
 """Set by a test that ends the process around a request."""
 _CREATED: Final = 201
+ANYTHING: "Final[msgspec.json.Decoder[Any]]" = msgspec.json.Decoder()
+"""For an answer of which only matters that it came."""
 
 
 class Writer:
@@ -38,7 +40,9 @@ class Writer:
         self._probe = probe
         self._timeout_s = timeout_s
 
-    async def send(self, site: Site, request: Request, decoder: "msgspec.json.Decoder[Any]") -> Any:
+    async def send(
+        self, site: Site, request: Request, decoder: "msgspec.json.Decoder[Any]" = ANYTHING
+    ) -> Any:
         """The decoded answer, None for an accepted eviction.
 
         Raises the transport's typed errors, or `AuthorityLostError` with nothing sent. What is sent is given up before

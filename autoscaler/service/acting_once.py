@@ -28,12 +28,12 @@ from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.ledger import Entry, Record
 from autoscaler.model.plan import Action, Plan, Refusal
 from autoscaler.model.policy import Modes, Policy
-from autoscaler.model.reasons import CATALOGUE, Reason
+from autoscaler.model.reasons import Reason
 from autoscaler.service.clock import Clock, SystemClock
 from autoscaler.service.faults import ServiceError
 from autoscaler.service.once import read_live
 from autoscaler.service.peers import cluster_access, kube_session
-from autoscaler.service.recheck import GUARD, find_again
+from autoscaler.service.recheck import find_again, refusal
 from autoscaler.service.settings import Settings
 from autoscaler.service.wiring import LEASE
 
@@ -200,9 +200,9 @@ async def _stopped(desk: Desk, action: Action) -> Refusal | None:
     """What stops all acting: a pause, or a ledger that cannot be relied on; the ledger is read anew for it."""
     paused = await control.read_control(desk.session, desk.settings.namespace)
     if paused:
-        return _refusal(action, Reason.PAUSED, paused)
+        return refusal(action, Reason.PAUSED, paused)
     await desk.ledger.load(desk.session)
-    return _refusal(action, Reason.LEDGER_UNREADABLE, desk.ledger.fault) if desk.ledger.fault else None
+    return refusal(action, Reason.LEDGER_UNREADABLE, desk.ledger.fault) if desk.ledger.fault else None
 
 
 def _let_through(plan: Plan) -> Plan:
@@ -212,19 +212,6 @@ def _let_through(plan: Plan) -> Plan:
         for one in plan.actions
     )
     return msgspec.structs.replace(plan, actions=actions)
-
-
-def _refusal(action: Action, reason: Reason, evidence: str) -> Refusal:
-    return Refusal(
-        target=action.target,
-        method=action.method,
-        reason=reason,
-        guard=GUARD,
-        evidence=evidence,
-        remedy=CATALOGUE[reason].remedy,
-        before=action.before,
-        after=action.after,
-    )
 
 
 async def undo_entries(

@@ -59,7 +59,7 @@ class Rechecker(Generic[F, S]):
         """The action as it would be planned now, or why it would not be."""
         blocked = self.blocked()
         if blocked:
-            return _refusal(action, Reason.EVIDENCE_STALE, f"the cluster is not readable: {blocked}")
+            return refusal(action, Reason.EVIDENCE_STALE, f"the cluster is not readable: {blocked}")
         policy = self.policy()
         series = await self.reading.recent(policy)
         frozen = self.freeze()
@@ -77,17 +77,18 @@ def find_again(plan: Plan, action: Action) -> Action | Refusal:
         if not again.held_by:
             return again
         held = ", ".join(again.held_by)
-        return _refusal(action, again.held_by[0], f"it is planned and held back by {held}")
+        return refusal(action, again.held_by[0], f"it is planned and held back by {held}")
     row = next((one for one in plan.rows if one.workload == action.target), None)
     if row is None:
-        return _refusal(action, Reason.SUPERSEDED, "the workload is no longer in the plan")
+        return refusal(action, Reason.SUPERSEDED, "the workload is no longer in the plan")
     if row.action is not None:
         now = f"the plan has changed: {row.action.method} {row.action.before} -> {row.action.after}"
-        return _refusal(action, Reason.SUPERSEDED, now)
-    return _refusal(action, row.reason, row.detail)
+        return refusal(action, Reason.SUPERSEDED, now)
+    return refusal(action, row.reason, row.detail)
 
 
-def _refusal(action: Action, reason: Reason, evidence: str) -> Refusal:
+def refusal(action: Action, reason: Reason, evidence: str) -> Refusal:
+    """Why an action is not carried out now, with the catalogue's remedy."""
     return Refusal(
         target=action.target,
         method=action.method,
