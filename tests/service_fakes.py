@@ -4,6 +4,26 @@ import asyncio
 import time
 from typing import Any
 
+from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.plan import Action
+from autoscaler.model.reasons import Reason
+
+RIGHT_SIZE = Action(
+    id="1",
+    method="right-size",
+    reason=Reason.RIGHT_SIZED,
+    lever="template",
+    target=WorkloadRef("apps", "Deployment", "team", "web"),
+    uid="uid-web",
+    resource_version="1",
+    resource="nvidia.com/gpu",
+    container="main",
+    before=2,
+    after=1,
+    saved_milli_boards=1000,
+    because="needs at most 0.9 boards, holds 2",
+)
+
 
 class ManualClock:
     """Time stands still until `advance`; sleepers wake in the order of their time."""

@@ -6,31 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-from service_fakes import ManualClock, RecordingLog, settle
+from service_fakes import RIGHT_SIZE, ManualClock, RecordingLog, settle
 
 from autoscaler.act.contract import AuthorityLostError, Outcome
 from autoscaler.kube.errors import Forbidden
-from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.plan import Action, PodRef
+from autoscaler.model.plan import PodRef
 from autoscaler.model.reasons import Reason
 from autoscaler.service.event_recorder import BURST, REFUSED_S, SAME_S, EventRecorder
 from autoscaler.service.telemetry import Metrics
 
-ACTION = Action(
-    id="1",
-    method="right-size",
-    reason=Reason.RIGHT_SIZED,
-    lever="template",
-    target=WorkloadRef("apps", "Deployment", "team", "web"),
-    uid="uid-web",
-    resource_version="1",
-    resource="nvidia.com/gpu",
-    container="main",
-    before=2,
-    after=1,
-    saved_milli_boards=1000,
-    because="needs at most 0.9 boards, holds 2",
-)
 DONE = Outcome("done")
 REFUSED = Outcome("refused", "web-pdb: 1 would go, 0 allowed", Reason.DISRUPTION_BUDGET)
 
@@ -76,7 +60,7 @@ class Desk:
 
 async def test_an_act_is_told_on_the_workload_with_what_changed_and_why() -> None:
     desk = Desk()
-    desk.recorder.tell(ACTION, DONE)
+    desk.recorder.tell(RIGHT_SIZE, DONE)
 
     (event,) = await desk.deliver()
 
@@ -95,7 +79,7 @@ async def test_an_act_is_told_on_the_workload_with_what_changed_and_why() -> Non
 async def test_an_eviction_is_told_on_the_workload_and_on_the_pod() -> None:
     desk = Desk()
     evict = msgspec.structs.replace(
-        ACTION,
+        RIGHT_SIZE,
         method="make-room",
         lever="evict",
         reason=Reason.MADE_ROOM,
@@ -114,11 +98,11 @@ async def test_an_eviction_is_told_on_the_workload_and_on_the_pod() -> None:
 async def test_a_refusal_is_a_warning_and_told_once_in_a_quarter_of_an_hour() -> None:
     desk = Desk()
     for _ in range(3):
-        desk.recorder.tell(ACTION, REFUSED)
+        desk.recorder.tell(RIGHT_SIZE, REFUSED)
         await desk.clock.advance(SAME_S)
     (event,) = await desk.deliver()
     await desk.clock.advance(REFUSED_S)
-    desk.recorder.tell(ACTION, REFUSED)
+    desk.recorder.tell(RIGHT_SIZE, REFUSED)
 
     assert (event["reason"], event["type"]) == ("DisruptionBudget", "Warning")
     assert len(await desk.deliver()) == 2
@@ -132,7 +116,7 @@ async def test_what_has_to_be_thought_again_is_not_told() -> None:
         Outcome("gone", "x"),
         Outcome("refused", "x"),
     ):
-        desk.recorder.tell(ACTION, outcome)
+        desk.recorder.tell(RIGHT_SIZE, outcome)
 
     assert await desk.deliver() == []
 
@@ -140,7 +124,7 @@ async def test_what_has_to_be_thought_again_is_not_told() -> None:
 async def test_a_flood_is_cut_and_counted() -> None:
     desk = Desk()
     for index in range(BURST + 5):
-        desk.recorder.tell(msgspec.structs.replace(ACTION, uid=f"uid-{index}"), DONE)
+        desk.recorder.tell(msgspec.structs.replace(RIGHT_SIZE, uid=f"uid-{index}"), DONE)
 
     assert len(await desk.deliver()) == BURST
     assert desk.dropped("rate") == 5
@@ -151,7 +135,7 @@ async def test_nothing_is_written_without_the_authority() -> None:
         raise AuthorityLostError("gone")
 
     desk = Desk(may_write=lost)
-    desk.recorder.tell(ACTION, DONE)
+    desk.recorder.tell(RIGHT_SIZE, DONE)
 
     assert await desk.deliver() == []
     assert desk.dropped("authority") == 1
@@ -161,7 +145,7 @@ async def test_an_error_is_logged_once_and_ends_nothing() -> None:
     desk = Desk()
     desk.sent.error = Forbidden(403, "Forbidden", "may not create events")
     for index in range(3):
-        desk.recorder.tell(msgspec.structs.replace(ACTION, uid=f"uid-{index}"), DONE)
+        desk.recorder.tell(msgspec.structs.replace(RIGHT_SIZE, uid=f"uid-{index}"), DONE)
     await desk.deliver()
 
     assert desk.log.events() == ["event_not_written"]
