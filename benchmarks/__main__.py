@@ -6,7 +6,15 @@ import subprocess
 import sys
 from typing import Final
 
-BARS: Final = {"B1": "b1_decode", "B2": "b2_watch", "B7": "b7_loop_lag"}
+BARS: Final = {
+    "B1": "b1_decode",
+    "B2": "b2_watch",
+    "B3": "b3_memory",
+    "B4": "b4_decide",
+    "B5": "b5_pending",
+    "B6": "b6_prometheus",
+    "B7": "b7_loop_lag",
+}
 
 
 def main() -> int:

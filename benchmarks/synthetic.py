@@ -1,4 +1,8 @@
-"""Synthetic objects as the API server would print them: about 3 KB a pod, made from one template for speed."""
+"""A synthetic cluster, arithmetic from pod numbers: objects as the API server prints them, about 3 KB a pod, and its boards.
+
+Of every fifteen owners four hold accelerators, one board a pod in two of five cases and two boards in the others: 150,000
+pods are 5,000 nodes, 37,500 ReplicaSets and 40,000 pods that hold 64,000 boards. No node has a board to spare.
+"""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +11,12 @@ from typing import Any, Final
 PAGE: Final = 500
 NAMESPACES: Final = 500
 REPLICAS_PER_OWNER: Final = 4
+PODS_PER_NODE: Final = 30
 GPU: Final = "nvidia.com/gpu"
+
+_CYCLE: Final = 15
+_HOLDING: Final = {0: 0, 4: 1, 8: 2, 12: 3}
+"""Which of every fifteen owners hold accelerators, and as the how manieth: spread, so that nodes are alike."""
 
 
 def pod_document(index: int, *, gpus: int) -> dict[str, Any]:
@@ -84,7 +93,7 @@ def pod_document(index: int, *, gpus: int) -> dict[str, Any]:
             "dnsPolicy": "ClusterFirst",
             "nodeSelector": {"gpu-type": "a100"},
             "serviceAccountName": "default",
-            "nodeName": f"node-{index // 30}",
+            "nodeName": f"node-{index // PODS_PER_NODE}",
             "securityContext": {},
             "schedulerName": "default-scheduler",
             "priority": 0,
@@ -125,18 +134,43 @@ def pod_document(index: int, *, gpus: int) -> dict[str, Any]:
     }
 
 
-def gpus_of(index: int, *, gpu_share: float) -> int:
-    """Boards of a pod: the first of every few owners asks for one or two."""
-    period = max(1, round(1 / gpu_share)) if gpu_share else 0
-    owner = index // REPLICAS_PER_OWNER
-    return (1 + (owner // period) % 2) if period and owner % period == 0 else 0
+def holder_number(owner: int) -> int:
+    """Owners that hold accelerators are numbered from 0; -1 for all others."""
+    turn, place = divmod(owner, _CYCLE)
+    return turn * len(_HOLDING) + _HOLDING[place] if place in _HOLDING else -1
 
 
-def pod_json(index: int, *, gpu_share: float = 0.27) -> bytes:
+def gpus_of(index: int) -> int:
+    """Boards of a pod."""
+    number = holder_number(index // REPLICAS_PER_OWNER)
+    if number < 0:
+        return 0
+    return 1 if number % 5 < 2 else 2
+
+
+def node_boards(node: int) -> int:
+    """Boards of a node: as many as its pods hold."""
+    return sum(gpus_of(index) for index in range(node * PODS_PER_NODE, (node + 1) * PODS_PER_NODE))
+
+
+def pending_pod_document(number: int, *, gpus: int) -> dict[str, Any]:
+    """A pod of high priority, in a namespace of its own, for which the scheduler found no node."""
+    document = pod_document(number, gpus=gpus)
+    meta, spec, status = document["metadata"], document["spec"], document["status"]
+    name = f"urgent-{number}"
+    meta |= {"name": name, "namespace": "urgent", "uid": f"20000000-0000-4000-8000-{number:012d}"}
+    meta |= {"ownerReferences": [], "labels": {"app": name, "gpu": "true"}, "resourceVersion": "6000000"}
+    spec |= {"priority": 1_000_000, "priorityClassName": "high-priority-serving"}
+    del spec["nodeName"]
+    unplaced = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    status.clear()
+    status |= {"phase": "Pending", "conditions": [{**unplaced, "message": "Insufficient nvidia.com/gpu"}]}
+    return document
+
+
+def pod_json(index: int) -> bytes:
     """One pod as compact JSON."""
-    return json.dumps(
-        pod_document(index, gpus=gpus_of(index, gpu_share=gpu_share)), separators=(",", ":")
-    ).encode()
+    return json.dumps(pod_document(index, gpus=gpus_of(index)), separators=(",", ":")).encode()
 
 
 def pod_pages(count: int, *, resource_version: int = 2_000_000) -> Iterator[bytes]:
@@ -151,7 +185,7 @@ def pod_pages(count: int, *, resource_version: int = 2_000_000) -> Iterator[byte
 def watch_lines(count: int, *, pods: int, first_version: int = 3_000_000) -> Iterator[bytes]:
     """MODIFIED events over the pods in turn, as the lines of a watch."""
     for number in range(count):
-        document = pod_document(number % pods, gpus=gpus_of(number % pods, gpu_share=0.27))
+        document = pod_document(number % pods, gpus=gpus_of(number % pods))
         document["metadata"]["resourceVersion"] = str(first_version + number)
         event = {"type": "MODIFIED", "object": {"kind": "Pod", "apiVersion": "v1", **document}}
         yield json.dumps(event, separators=(",", ":")).encode() + b"\n"

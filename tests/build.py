@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autoscaler.decide.planner import _judge_fleet
+from autoscaler.decide.planner import judge_fleet
 from autoscaler.decide.proposal import Judged, Proposal
 from autoscaler.decide.world import World
 from autoscaler.model.cluster import NodeRow, PodRow, Rollout, Workload, WorkloadRef
@@ -243,7 +243,7 @@ def _holders(seen: list[tuple[int, str, Board]]) -> HolderTable:
 def judge(snapshot: Snapshot, rules: Policy | None = None, name: str = "web") -> tuple[World, Judged]:
     """The world of a snapshot and one of its workloads, judged."""
     world = World(snapshot, rules or policy(), NOW_MS)
-    (found,) = [judged for judged in _judge_fleet(world) if judged.case.workload.ref.name == name]
+    (found,) = [judged for judged in judge_fleet(world)[0] if judged.case.workload.ref.name == name]
     return world, found
 
 

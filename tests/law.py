@@ -8,6 +8,7 @@ from collections import Counter
 from fractions import Fraction
 
 from autoscaler.model.cluster import Budget, PodRow, Quota, Rollout, Workload
+from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.plan import Action, Plan
 from autoscaler.model.policy import Policy
 from autoscaler.model.snapshot import Snapshot
@@ -159,6 +160,7 @@ def _too_little(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]
         return []
     table, target, found = snapshot.holders, policy.need.target_utilization, []
     lasted, peaks = [], []
+    before = _before_these_pods(snapshot, action)
     for pod in live_pods(snapshot, action):
         choices = _complete(snapshot, pod, action, policy)
         lasted.append(min(sum(int(table.history_busiest[r]) for r in rows) for rows in choices))
@@ -168,13 +170,15 @@ def _too_little(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]
             min(int(table.history_samples[r]) for r in rows) * interval
             for rows, interval in zip(choices, intervals, strict=True)
         )
+        if sum(row.boards for row in before) >= snapshot.shapes[pod.shape].demand.get(action.resource, 0):
+            known_ms = max(known_ms, min((row.history_ms for row in before), default=0))
         least_ms = policy.need.min_confidence * policy.need.confidence_unit
         if action.target.kind != "CronJob" and known_ms < least_ms:
             found.append(f"pod {pod.name} is known for too short a time")
     if action.lever == "template":
         if max(lasted, default=0) > action.after * 10_000 * target:
             found.append("a pod would not hold the load that lasted")
-        return found
+        return found + _less_than_before(before, action, 1, target)
     held = min(
         snapshot.shapes[pod.shape].demand.get(action.resource, 0) for pod in live_pods(snapshot, action)
     )
@@ -182,7 +186,27 @@ def _too_little(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]
         found.append("the replicas left would not hold the load that lasted")
     if sum(peaks) > action.after * held * 10_000:
         found.append("the replicas left would not hold the peaks that were seen")
-    return found
+    return found + _less_than_before(before, action, held, target)
+
+
+def _less_than_before(before: list[WorkloadHistory], action: Action, held: int, target: float) -> list[str]:
+    """What is left must carry the load that is remembered too: of a unit for a size, of all of them for replicas."""
+    if action.lever == "template":
+        lasted, peaks = sum(row.busiest_milli for row in before), 0
+    else:
+        lasted, peaks = sum(row.total_milli for row in before), sum(row.total_peak_milli for row in before)
+    short = ["what is left would not hold the load of before these pods"] * (
+        lasted > action.after * held * 1_000 * target
+    )
+    return short + ["what is left would not hold the peaks of before these pods"] * (
+        peaks > action.after * held * 1_000
+    )
+
+
+def _before_these_pods(snapshot: Snapshot, action: Action) -> list[WorkloadHistory]:
+    """What is remembered of the workload, of containers that its pods have."""
+    names = {c.name for pod in live_pods(snapshot, action) for c in snapshot.shapes[pod.shape].containers}
+    return [row for row in snapshot.histories if row.ref == action.target and row.container in names]
 
 
 def stated(snapshot: Snapshot, action: Action, what: str) -> list[str]:

@@ -37,6 +37,7 @@ from autoscaler.model.cluster import (
     WorkloadRef,
 )
 from autoscaler.model.evidence import HolderTable, Source, UnownedDevice
+from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.plan import Action, Plan, Seat
 from autoscaler.model.policy import Policy, policy_from_dict
 from autoscaler.model.selectors import LabelRequirement, LabelSelector
@@ -654,14 +655,32 @@ def worlds_with_a_past(draw: st.DrawFn) -> Snapshot:
 
     history_ms = draw(mostly(30 * DAY_MS, 2 * DAY_MS))
     stated = {ALLOWED_GPUS: "1,2,4"} if draw(st.booleans()) else {}
+    kind, pods = draw(mostly("Deployment", "StatefulSet")), draw(st.integers(1, 5))
+    busiest, total = draw(share), draw(share)
+    before = WorkloadHistory(
+        ref=WorkloadRef("apps", kind, "team", "web"),
+        container=draw(mostly("main", "gone")),
+        load_milli=round(1_000 * draw(share)),
+        busiest_milli=round(1_000 * busiest * gpus),
+        peak_milli=1_000 * gpus,
+        total_milli=round(1_000 * total * gpus * pods),
+        total_peak_milli=round(1_000 * max(total, draw(share)) * gpus * pods),
+        active_boards=draw(st.integers(0, gpus)),
+        boards=draw(mostly(gpus, 1)),
+        memory_peak_mib=0,
+        history_ms=draw(mostly(7 * DAY_MS, 2 * DAY_MS)),
+        first_ms=0,
+    )
     return cluster(
         Spec(
+            "web",
             gpus=gpus,
-            kind=draw(mostly("Deployment", "StatefulSet")),
-            seen=tuple(tuple(board() for _ in range(gpus)) for _ in range(draw(st.integers(1, 5)))),
+            kind=kind,
+            seen=tuple(tuple(board() for _ in range(gpus)) for _ in range(pods)),
             annotations={**stated, **draw(mostly({}, {MIN_REPLICAS: "1"}))},
             rollout=draw(mostly({}, {"max_unavailable": "3"})),
-        )
+        ),
+        histories=(before,) if draw(st.booleans()) else (),
     )
 
 

@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from autoscaler import __version__
 from autoscaler.cli import acting
+from autoscaler.cli.doctor import doctor
 from autoscaler.cli.options import (
     FormOption,
     PolicyOption,
@@ -20,6 +21,7 @@ from autoscaler.cli.options import (
     settings_of,
 )
 from autoscaler.cli.terminal import progress, say, screen_of_stdout, write_out
+from autoscaler.decide import explain_fully
 from autoscaler.decide import plan as decide_plan
 from autoscaler.model.plan import Plan
 from autoscaler.model.policy import Policy
@@ -88,13 +90,15 @@ def explain(
 ) -> int:
     """One workload: verdict, each rule with its numbers, the queries, and what would change the answer."""
     namespace, name = namespace_and_name("explain", workload)
-    made, fault = _planned(file, policy)
+    in_force, taken, fault = _taken(file, policy)
+    made = decide_plan(taken, in_force, taken.taken_ms)
     rows = [row for row in made.rows if (row.workload.namespace, row.workload.name) == (namespace, name)]
     if not rows:
         raise WorkloadNotFoundError(
             f"no workload {workload} holds or wants accelerators ({len(made.rows)} others do)"
         )
-    write_out(explain_view(rows, form=output, screen=screen_of_stdout(os.environ)))
+    rows_in_full = explain_fully(taken, in_force, taken.taken_ms, rows)
+    write_out(explain_view(rows_in_full, form=output, screen=screen_of_stdout(os.environ)))
     return _ended(fault)
 
 
@@ -132,6 +136,8 @@ def snapshot(
 for _acting in (acting.apply, acting.ledger, acting.undo, acting.pause, acting.resume):
     app.command(_acting)
 
+app.command(doctor)
+
 
 @app.command
 def version() -> int:
@@ -163,13 +169,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _planned(file: Path | None, policy_file: Path | None) -> tuple[Plan, str]:
     """The plan of a saved or a live cluster, and the metrics store's fault in a live one."""
+    policy, taken, fault = _taken(file, policy_file)
+    return decide_plan(taken, policy, taken.taken_ms), fault
+
+
+def _taken(file: Path | None, policy_file: Path | None) -> tuple[Policy, Snapshot, str]:
+    """The policy in force, the snapshot of a saved or a live cluster, and the metrics store's fault in a live one."""
     settings = settings_of(policy_file)
     policy = policy_of(settings, os.environ)
     if file is not None:
-        taken = read_snapshot_file(file)
-        return decide_plan(taken, policy, taken.taken_ms), ""
+        return policy, read_snapshot_file(file), ""
     taken = _read_live(settings, policy)
-    return decide_plan(taken, policy, taken.taken_ms), taken.telemetry.fault
+    return policy, taken, taken.telemetry.fault
 
 
 def _read_live(settings: Settings, policy: Policy) -> Snapshot:

@@ -1,12 +1,14 @@
 """What a workload is and how it uses what it holds: role, verdict and need, each with its stated cause."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from autoscaler.decide.evidence import observe_unit
 from autoscaler.decide.need import estimate_need, largest_need
-from autoscaler.decide.world import Case, World
-from autoscaler.model.evidence import ACTIVITY_SCALE, Measured, Observation
+from autoscaler.decide.remembered import NOTHING_REMEMBERED, Remembered, remembered
+from autoscaler.decide.world import Case, Unit, World
+from autoscaler.model.evidence import ACTIVITY_SCALE, Absent, BoardUse, Measured, Observation
 from autoscaler.model.plan import Need, Role, Verdict
 from autoscaler.model.policy import Evidence
 
@@ -74,6 +76,7 @@ class Assessment:
     use_ratio: float | None = None
     need: Need | None = None
     idle_ms: int = 0
+    past: Remembered = NOTHING_REMEMBERED
 
     @property
     def doubt(self) -> Observation | None:
@@ -89,10 +92,11 @@ def assess(world: World, case: Case) -> Assessment:
     )
     measured = tuple(o for o in observations if isinstance(o, Measured))
     if not observations or len(measured) != len(observations):
-        return Assessment("unknown", role, cause, observations)
+        return Assessment(_verdict_by_servers(world, case, observations), role, cause, observations)
     runs = case.workload.completed_runs if case.workload.ref.kind == "CronJob" else None
-    need = largest_need([estimate_need(unit, world.policy, runs=runs) for unit in measured])
-    verdict, ratio = _verdict(measured, world.policy.evidence)
+    past = past_of(world, case)
+    need = largest_need([estimate_need(unit, world.policy, runs=runs, past=past) for unit in measured])
+    verdict, ratio = _verdict_by_demand(world, case.units, measured)
     return Assessment(
         verdict=verdict,
         role=role,
@@ -102,15 +106,23 @@ def assess(world: World, case: Case) -> Assessment:
         use_ratio=round(ratio, 4),
         need=need,
         idle_ms=min(_idle_ms(world, unit) for unit in measured),
+        past=past,
     )
 
 
-def assess_alone(world: World, whole: Assessment, position: int) -> Assessment:
-    """The assessment of one unit by itself, whatever is known of its peers; the role is the workload's."""
+def past_of(world: World, case: Case) -> Remembered:
+    """What is remembered of the workload, by the containers that its units have now."""
+    containers = {container.name for unit in case.units for container in unit.shape.containers}
+    histories = world.histories.get(case.workload.ref, ())
+    return remembered(histories, containers=containers, held=case.held)
+
+
+def assess_alone(world: World, whole: Assessment, position: int, unit: Unit) -> Assessment:
+    """The assessment of one unit by itself, the one at the position, whatever is known of its peers; the role is the workload's."""
     observation = whole.observations[position]
     if not isinstance(observation, Measured):
         return Assessment("unknown", whole.role, whole.role_cause, (observation,))
-    verdict, ratio = _verdict((observation,), world.policy.evidence)
+    verdict, ratio = _verdict_by_demand(world, (unit,), (observation,))
     return Assessment(
         verdict=verdict,
         role=whole.role,
@@ -122,13 +134,39 @@ def assess_alone(world: World, whole: Assessment, position: int) -> Assessment:
     )
 
 
+def _verdict_by_demand(
+    world: World, units: Iterable[Unit], measured: tuple[Measured, ...]
+) -> tuple[Verdict, float]:
+    """As the boards say, but busy where an inference server has more demand than it serves, however little they do."""
+    verdict, ratio = _verdict(measured, world.policy.evidence)
+    wanting = any(use.wants_all for unit in units for use in world.serving.get(unit.index, ()))
+    return ("busy" if wanting and verdict == "under-used" else verdict), ratio
+
+
+def _verdict_by_servers(world: World, case: Case, observations: tuple[Observation, ...]) -> Verdict:
+    """What inference servers alone tell where the accelerators' own figures are absent; nothing is ever done on it."""
+    if not all(isinstance(o, Absent | Measured) for o in observations):
+        return "unknown"
+    silent = [unit for unit, o in zip(case.units, observations, strict=True) if isinstance(o, Absent)]
+    uses = [world.serving.get(unit.index, ()) for unit in silent]
+    if any(use.is_active for found in uses for use in found):
+        return "busy"
+    alone = len(silent) == len(observations) > 0
+    return "idle" if alone and all(f and all(u.proves_idle for u in f) for f in uses) else "unknown"
+
+
 def _use(unit: Measured) -> float:
     return sum(board.mean for board in unit.boards) / (len(unit.boards) * ACTIVITY_SCALE)
 
 
+def _share_use(board: BoardUse) -> int:
+    """Use of what is held: a share of a board is used up by its part of the board's time."""
+    return min(ACTIVITY_SCALE, board.mean * board.shares)
+
+
 def _verdict(units: tuple[Measured, ...], evidence: Evidence) -> tuple[Verdict, float]:
     boards = [board for unit in units for board in unit.boards]
-    ratio = sum(board.mean for board in boards) / (len(boards) * ACTIVITY_SCALE)
+    ratio = sum(_share_use(board) for board in boards) / (len(boards) * ACTIVITY_SCALE)
     if max(_use(unit) for unit in units) >= evidence.saturation:
         return "saturated", ratio
     if all(board.peak <= evidence.idle_ceiling * ACTIVITY_SCALE for board in boards):

@@ -8,17 +8,21 @@ from autoscaler.model.duration import format_duration
 from autoscaler.model.evidence import (
     ACTIVITY_SCALE,
     CONTRADICTORY,
+    CROWDED,
     DROPPED,
+    FROZEN,
     MISSING_ACTIVITY,
     MISSING_MIB,
     POD_SCOPE,
     SHARED,
+    UNPROVEN,
     Absent,
     BoardUse,
     Contradictory,
     Measured,
     Observation,
     Partial,
+    ServingUse,
     Shared,
     Source,
     Stale,
@@ -46,6 +50,7 @@ def observe_unit(world: World, unit: Unit, *, held: int) -> Observation:
         or _incoherent(world, chosen)
         or _too_old(world, chosen)
         or _thin(world, unit, chosen)
+        or _denied(world, unit, chosen)
         or _measured(world, unit, chosen)
     )
 
@@ -81,6 +86,9 @@ def _nothing_seen(world: World, unit: Unit) -> Observation:
     free = sum(max(0, amount) for name, amount in world.free.get(node, {}).items() if name in boards)
     if unowned > free:
         return Unattributed(f"{unowned} boards on {node} have samples without owner, {free} are free")
+    lost = sum(1 for device in world.snapshot.telemetry.unowned if not device.node)
+    if lost:
+        return Unattributed(f"{lost} boards have samples that name neither a pod nor a node that is known")
     return Absent(f"no sample in {format_duration(world.snapshot.telemetry.window_ms)}")
 
 
@@ -107,9 +115,22 @@ def _shared(world: World, unit: Unit, rows: tuple[int, ...]) -> Observation | No
         return Shared("several pods were seen on one of its boards inside the window")
     if any((unit.pod.node, world.snapshot.holders.device[row]) in world.crowded for row in rows):
         return Shared("another pod is seen on one of its boards")
+    if _flagged(world, rows, CROWDED):
+        return Shared(
+            f"the pods on {unit.pod.node} hold more boards than have samples there, and the node does not say "
+            f"whether a unit is a whole board ({_REPLICAS})"
+        )
     node = world.nodes.get(unit.pod.node)
     meaning = divided_boards(node.labels) if node else ""
+    if all(int(world.snapshot.holders.shares[row]) > 1 for row in rows) or _sliced(world, rows):
+        # Every figure is of its own share or slice: how the node divides its boards takes nothing from it.
+        return None
     return Shared(f"on {unit.pod.node} a unit is no whole board: {meaning}") if meaning else None
+
+
+def _sliced(world: World, rows: Iterable[int]) -> bool:
+    """Whether every row is of a hardware partition of its own."""
+    return all("/" in world.snapshot.holders.device[row] for row in rows)
 
 
 def divided_boards(labels: Mapping[str, str]) -> str:
@@ -125,7 +146,15 @@ def divided_boards(labels: Mapping[str, str]) -> str:
 
 def _doubt(world: World, unit: Unit, rows: tuple[int, ...], chosen: tuple[int, ...]) -> Observation | None:
     if _flagged(world, rows, CONTRADICTORY):
-        return Contradictory("activity is 0 while power or memory traffic says otherwise")
+        return Contradictory(
+            "activity is 0 while power, memory traffic, a kernel of late or the whole board says otherwise"
+        )
+    if _flagged(world, rows, FROZEN):
+        window = format_duration(world.snapshot.telemetry.window_ms)
+        return Stale(
+            f"the energy counter has not moved in {window}: the exporter serves old values",
+            age_ms=world.snapshot.telemetry.window_ms,
+        )
     evidence, holders = world.policy.evidence, world.snapshot.holders
     floor = evidence.active_floor * ACTIVITY_SCALE
     others = [
@@ -154,6 +183,8 @@ def _incomplete(world: World, rows: tuple[int, ...], held: int) -> Observation |
         return Contradictory("one board is reported twice")
     if _flagged(world, rows, DROPPED):
         return Partial("samples of a board were no numbers or out of range")
+    if _flagged(world, rows, UNPROVEN):
+        return Partial("a share's activity is 0, and neither an empty memory nor its last kernel confirms it")
     if any(int(holders.samples[row]) == 0 for row in rows):
         return Partial("a board has no sample in the window")
     columns = (holders.mean, holders.peak, holders.history_p95, holders.history_peak, holders.history_busiest)
@@ -234,6 +265,28 @@ def _thin(world: World, unit: Unit, rows: tuple[int, ...]) -> Observation | None
     return None
 
 
+def _denied(world: World, unit: Unit, rows: tuple[int, ...]) -> Observation | None:
+    """Boards at rest while the unit's inference server is at work, or not known to be idle as well."""
+    ceiling = world.policy.evidence.idle_ceiling * ACTIVITY_SCALE
+    if any(int(world.snapshot.holders.peak[row]) > ceiling for row in rows):
+        return None
+    for use in world.serving.get(unit.index, ()):
+        if use.is_active:
+            return Contradictory(f"activity is 0 while {use.server} says otherwise: {demand_of(use)}")
+        if use.samples < use.expected or not use.expected:
+            return Partial(
+                f"{use.server} was seen in {use.samples} of {use.expected} samples: its idleness is not known",
+                coverage_of(world, rows),
+            )
+    return None
+
+
+def demand_of(use: ServingUse) -> str:
+    """The signs of demand that a server gives, in words."""
+    signs = (("waiting", use.queue_peak), ("running", use.running_peak), ("counter moves", use.counter_moves))
+    return ", ".join(f"{name} {value:g}" for name, value in signs if value is not None)
+
+
 def _known_mib(value: int) -> int | None:
     return None if value == MISSING_MIB else value
 
@@ -255,6 +308,7 @@ def _measured(world: World, unit: Unit, rows: tuple[int, ...]) -> Measured:
             history_busiest=_clamped(max(holders.history_busiest[row], holders.mean[row])),
             memory_peak_mib=_known_mib(int(holders.memory_peak_mib[row])),
             memory_total_mib=_known_mib(int(holders.memory_total_mib[row])),
+            shares=max(1, int(holders.shares[row])),
         )
         for row in sorted(rows, key=lambda r: holders.device[r])
     )

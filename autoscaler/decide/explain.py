@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from autoscaler.decide.proposal import Judged, Ruling
+from autoscaler.decide.quality import quality_of
 from autoscaler.decide.world import World
 from autoscaler.model.plan import Action, Check, ExplainRow, Refusal
 from autoscaler.model.reasons import CATALOGUE, Reason
@@ -68,6 +69,7 @@ def explain_row(world: World, trail: Trail) -> ExplainRow:
         role_cause=assessment.role_cause,
         use_ratio=assessment.use_ratio,
         coverage=round(min(unit.coverage for unit in measured), 4) if measured else None,
+        quality=quality_of(world, judged),
         need=assessment.need,
         signal=measured[0].signal if measured else "",
         queries=_queries(world, judged),

@@ -9,6 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+import msgspec
+
+from autoscaler.decide.remembered import NOTHING_REMEMBERED, Remembered
 from autoscaler.model.evidence import ACTIVITY_SCALE, BoardUse, Measured
 from autoscaler.model.plan import Need
 from autoscaler.model.policy import Policy
@@ -24,10 +27,15 @@ def activity_load(value: Callable[[Measured], int], *, target_utilization: float
     return lambda unit: value(unit) * MILLI / ACTIVITY_SCALE / target_utilization
 
 
-def memory_load(*, memory_target: float) -> Estimator:
+def remembered_load(past: Remembered, *, target_utilization: float) -> Estimator:
+    """The activity of units that are gone, over the busy share aimed at."""
+    return lambda _: past.activity_milli / target_utilization
+
+
+def memory_load(*, memory_target: float, past_peak_mib: int = 0) -> Estimator:
     """Sum of the boards' peak memory over the share of a board that may be filled.
 
-    A board whose memory is not known counts as full.
+    A board whose memory is not known counts as full. One board, the fullest, must hold what any board of the past held.
     """
 
     def estimate(unit: Measured) -> float:
@@ -37,9 +45,18 @@ def memory_load(*, memory_target: float) -> Estimator:
                 load += MILLI
             else:
                 load += MILLI * board.memory_peak_mib / (memory_target * board.memory_total_mib)
-        return load
+        return load + _missing_memory(unit, past_peak_mib, memory_target)
 
     return estimate
+
+
+def _missing_memory(unit: Measured, past_peak_mib: int, memory_target: float) -> float:
+    """What the fullest board lacks of the past's peak; of boards that count as full anyway, nothing."""
+    known = [(b.memory_peak_mib, b.memory_total_mib) for b in unit.boards if b.memory_total_mib]
+    fullest = max(((peak, total) for peak, total in known if peak is not None), default=None)
+    if fullest is None:
+        return 0.0
+    return MILLI * max(0, past_peak_mib - fullest[0]) / (memory_target * fullest[1])
 
 
 def with_margin(inner: Estimator, *, margin: float) -> Estimator:
@@ -97,15 +114,22 @@ def _milli(value: float) -> int:
     return UNBOUNDED_MILLI if value >= UNBOUNDED_MILLI else math.ceil(value - 1e-9)
 
 
-def estimate_need(unit: Measured, policy: Policy, *, runs: int | None = None) -> Need:
+def estimate_need(
+    unit: Measured, policy: Policy, *, runs: int | None = None, past: Remembered = NOTHING_REMEMBERED
+) -> Need:
     """What one unit requires; lower and upper widen as history thins.
 
-    Of recurring work completed `runs` are the history: the unit itself is as young as its run.
+    Of recurring work completed `runs` are the history: the unit itself is as young as its run. `past` is what is
+    remembered of the workload's units; the larger of it and of the live boards' own history counts.
     """
     need = policy.need
-    activity = activity_load(lambda u: activity_of(u.boards), target_utilization=need.target_utilization)
+    unit = msgspec.structs.replace(unit, history_ms=max(unit.history_ms, past.history_ms))
+    activity = at_least(
+        activity_load(lambda u: activity_of(u.boards), target_utilization=need.target_utilization),
+        remembered_load(past, target_utilization=need.target_utilization),
+    )
     mean = activity_load(lambda u: sum(b.mean for b in u.boards), target_utilization=need.target_utilization)
-    memory = memory_load(memory_target=need.memory_target)
+    memory = memory_load(memory_target=need.memory_target, past_peak_mib=past.memory_peak_mib)
     target = at_least(with_margin(activity, margin=need.margin), memory)
     unit_ms = int(need.confidence_unit)
     upper = with_confidence(target, unit_ms=unit_ms, multiplier=1.0, exponent=1.0)
@@ -117,7 +141,7 @@ def estimate_need(unit: Measured, policy: Policy, *, runs: int | None = None) ->
         upper=_milli(upper(unit)) if runs is None else confident(target(unit), confidence),
         activity=_milli(activity(unit)),
         memory=_milli(memory(unit)),
-        active_peak=active_boards(unit, active_floor=policy.evidence.active_floor),
+        active_peak=max(active_boards(unit, active_floor=policy.evidence.active_floor), past.active_boards),
         confidence=round(confidence, 6),
     )
 

@@ -1,8 +1,9 @@
 """One cycle: judge every workload, let methods propose and guards rule, explain all of it."""
 
 from autoscaler.decide.actions import change_of, mode_for
-from autoscaler.decide.assess import Assessment, assess
+from autoscaler.decide.assess import assess
 from autoscaler.decide.explain import Trail, explain_row
+from autoscaler.decide.fleet_health import fleet_health
 from autoscaler.decide.guards import CHANGE_GUARDS, SUBJECT_GUARDS
 from autoscaler.decide.guards.disruption import budgets_of
 from autoscaler.decide.guards.limits import quota_charge
@@ -10,11 +11,11 @@ from autoscaler.decide.guards.rollout import unavailable_of
 from autoscaler.decide.guards.successor import surge_places
 from autoscaler.decide.methods import methods_for
 from autoscaler.decide.methods.make_room import make_room
-from autoscaler.decide.proposal import Coverage, Judged, Proposal, Ruling, refuse, successor_demand
+from autoscaler.decide.proposal import Judged, Proposal, Ruling, refuse, successor_demand
 from autoscaler.decide.tally import Effect, Tally
 from autoscaler.decide.world import TERMINAL, Case, World, is_board
+from autoscaler.model.breaker import FleetHealth, FleetWatch
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.evidence import Measured
 from autoscaler.model.plan import ExplainRow, Fleet, Method, Plan
 from autoscaler.model.policy import Policy
 from autoscaler.model.reasons import Reason
@@ -26,8 +27,14 @@ _METHOD_ORDER: dict[Method, int] = {"make-room": 1, "right-size": 3, "scale-in":
 
 def plan(snapshot: Snapshot, policy: Policy, now_ms: int) -> Plan:
     """What would be done now, what was refused and why; a total function of its arguments."""
+    return plan_and_watch(snapshot, policy, now_ms)[0]
+
+
+def plan_and_watch(snapshot: Snapshot, policy: Policy, now_ms: int) -> tuple[Plan, FleetWatch]:
+    """The same, with what the next cycle's snapshot has to carry as its `watch`."""
     world = World(snapshot, policy, now_ms)
-    trails = [_judge(world, judged) for judged in _judge_fleet(world)]
+    judged, health, watch = judge_fleet(world)
+    trails = [_judge(world, one) for one in judged]
     evictions, tally = make_room(world, trails, Tally.of(world))
     proposals = [(trail, _propose(world, trail)) for trail in trails if trail.action is None]
     for trail, wanted in sorted((p for p in proposals if p[1]), key=_urgency):
@@ -35,14 +42,15 @@ def plan(snapshot: Snapshot, policy: Policy, now_ms: int) -> Plan:
     rows = tuple(explain_row(world, trail) for trail in trails)
     changes = [trail.action for trail in trails if trail.action and trail.action.method != "make-room"]
     changes.sort(key=lambda a: (_METHOD_ORDER[a.method], -a.saved_milli_boards, a.target))
-    return Plan(
+    made = Plan(
         taken_ms=snapshot.taken_ms,
         mode=policy.modes.in_words,
-        fleet=_fleet(world, trails, rows),
+        fleet=_fleet(world, trails, rows, health),
         actions=(*evictions, *changes),
         refusals=tuple(refusal for row in rows for refusal in row.refusals),
         rows=rows,
     )
+    return made, watch
 
 
 def _urgency(item: tuple[Trail, tuple[Proposal, ...]]) -> tuple[int, int, object]:
@@ -50,14 +58,14 @@ def _urgency(item: tuple[Trail, tuple[Proposal, ...]]) -> tuple[int, int, object
     return (_METHOD_ORDER[wanted[0].method], -wanted[0].saved_boards, trail.judged.case.workload.ref)
 
 
-def _judge_fleet(world: World) -> list[Judged]:
-    """Every workload in scope, in the order of its name, with its assessment."""
+def judge_fleet(world: World) -> tuple[list[Judged], FleetHealth, FleetWatch]:
+    """Every workload in scope, in the order of its name, with its assessment; and the health of them all."""
     cases = [world.case(index) for index in range(len(world.snapshot.workloads))]
     cases.sort(key=_name_order)
     in_scope = _Scope(world)
     assessed = [(case, assess(world, case)) for case in cases if in_scope.holds(case)]
-    coverage = _coverage(world, assessed)
-    return [Judged(case, assessment, coverage) for case, assessment in assessed]
+    health, watch = fleet_health(world, assessed)
+    return [Judged(case, assessment, health) for case, assessment in assessed], health, watch
 
 
 def _name_order(case: Case) -> tuple[str, str, WorkloadRef, str]:
@@ -86,21 +94,6 @@ class _Scope:
             return False
         labels = [unit.pod.labels for unit in case.units] or [case.workload.labels]
         return bool(case.resource or case.faults) and all(self._pods.selects(found) for found in labels)
-
-
-def _coverage(world: World, assessed: list[tuple[Case, Assessment]]) -> Coverage:
-    """Units that run, are old enough and hold boards; younger ones are not blind, they are new."""
-    needed_ms = max(world.policy.methods.start_grace, world.policy.evidence.window)
-    measured = units = 0
-    for case, assessment in assessed:
-        if not is_board(case.resource, world.policy.resources):
-            continue
-        for unit, observation in zip(case.units, assessment.observations, strict=True):
-            started_ms = unit.pod.started_ms
-            if unit.pod.phase == "Running" and started_ms >= 0 and world.now_ms - started_ms >= needed_ms:
-                units += 1
-                measured += isinstance(observation, Measured)
-    return Coverage(measured=measured, units=units)
 
 
 def _judge(world: World, judged: Judged) -> Trail:
@@ -161,7 +154,7 @@ def _effect(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> E
     )
 
 
-def _fleet(world: World, trails: list[Trail], rows: tuple[ExplainRow, ...]) -> Fleet:
+def _fleet(world: World, trails: list[Trail], rows: tuple[ExplainRow, ...], health: FleetHealth) -> Fleet:
     boards = [row for row in rows if is_board(row.resource, world.policy.resources)]
     held = sum(row.held for row in boards)
     needed = sum(
@@ -169,7 +162,6 @@ def _fleet(world: World, trails: list[Trail], rows: tuple[ExplainRow, ...]) -> F
     )
     saved = sum(trail.action.saved_milli_boards for trail in trails if trail.action)
     waiting = sum(_waiting_milli(trail) for trail in trails if not trail.action)
-    coverage = trails[0].judged.coverage if trails else Coverage(0, 0)
     live = sum(1 for pod in world.snapshot.pods if pod.phase not in TERMINAL)
     return Fleet(
         boards=world.fleet_boards,
@@ -177,10 +169,11 @@ def _fleet(world: World, trails: list[Trail], rows: tuple[ExplainRow, ...]) -> F
         needed_milli=needed,
         reclaimable_milli=saved + waiting,
         units=live,
-        measured=coverage.measured,
-        coverage=round(coverage.measured / coverage.units, 4) if coverage.units else 0.0,
+        measured=health.measured,
+        coverage=round(health.coverage, 4),
         workloads=len(rows),
         faults=_faults(world.snapshot),
+        health=health,
     )
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from autoscaler.decide.assess import Assessment
 from autoscaler.decide.world import Case
+from autoscaler.model.breaker import FleetHealth
 from autoscaler.model.plan import Lever, Method, Refusal
 from autoscaler.model.reasons import CATALOGUE, Reason
 from autoscaler.model.resources import Vector, maximum, total
@@ -42,20 +43,12 @@ class Ruling:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
-    """Running units of the fleet that are old enough to be judged, and how many of them are measured."""
-
-    measured: int
-    units: int
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
-    """A workload's case with its assessment, and the coverage of the fleet it is part of."""
+    """A workload's case with its assessment, and the health of the fleet it is part of."""
 
     case: Case
     assessment: Assessment
-    coverage: Coverage
+    fleet: FleetHealth
 
 
 def refuse(judged: Judged, ruling: Ruling, proposal: Proposal | None = None) -> Refusal:

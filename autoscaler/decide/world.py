@@ -20,7 +20,8 @@ from autoscaler.model.cluster import (
     Workload,
     WorkloadRef,
 )
-from autoscaler.model.evidence import POD_SCOPE, UnownedDevice
+from autoscaler.model.evidence import POD_SCOPE, ServingUse, UnownedDevice
+from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.policy import Policy, Resources
 from autoscaler.model.resources import Vector, add, subtract
 from autoscaler.model.shapes import ContainerShape, PodShape
@@ -139,15 +140,35 @@ class World:
         }
 
     @cached_property
+    def histories(self) -> dict[WorkloadRef, tuple[WorkloadHistory, ...]]:
+        """What is remembered of each workload, by container."""
+        groups: dict[WorkloadRef, list[WorkloadHistory]] = {}
+        for row in self.snapshot.histories:
+            groups.setdefault(row.ref, []).append(row)
+        return {ref: tuple(rows) for ref, rows in groups.items()}
+
+    @cached_property
+    def serving(self) -> dict[int, tuple[ServingUse, ...]]:
+        """What inference servers say of their demand, by pod index."""
+        groups: dict[int, list[ServingUse]] = {}
+        for use in self.snapshot.telemetry.serving:
+            groups.setdefault(use.pod, []).append(use)
+        return {pod: tuple(found) for pod, found in groups.items()}
+
+    @cached_property
     def crowded(self) -> frozenset[tuple[str, str]]:
-        """Devices, by node and name, that rows of several live pods name."""
+        """Devices, by node and name, that rows of several live pods name; shares of a board are meant to be several."""
         pods, holders = self.snapshot.pods, self.snapshot.holders
         owner: dict[tuple[str, str], int] = {}
         shared: set[tuple[str, str]] = set()
-        for device, index, flags in zip(
-            holders.device, holders.pod.tolist(), holders.flags.tolist(), strict=True
+        for device, index, flags, shares in zip(
+            holders.device,
+            holders.pod.tolist(),
+            holders.flags.tolist(),
+            holders.shares.tolist(),
+            strict=True,
         ):
-            if not flags & POD_SCOPE and pods[index].phase not in TERMINAL:
+            if not flags & POD_SCOPE and shares == 1 and pods[index].phase not in TERMINAL:
                 key = (pods[index].node, device)
                 if owner.setdefault(key, index) != index:
                     shared.add(key)

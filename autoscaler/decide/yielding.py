@@ -15,8 +15,8 @@ def alone(world: World, judged: Judged, position: int) -> Judged:
     held = unit.shape.demand.get(judged.case.resource, 0)
     return Judged(
         case=replace(judged.case, units=(unit,), held=held),
-        assessment=assess_alone(world, judged.assessment, position),
-        coverage=judged.coverage,
+        assessment=assess_alone(world, judged.assessment, position, unit),
+        fleet=judged.fleet,
     )
 
 

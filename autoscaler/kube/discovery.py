@@ -51,6 +51,8 @@ class Discovery:
 
     server_version: str
     kinds: Mapping[str, Availability]
+    served: Mapping[str, Kind[Any]]
+    """The kinds at the versions to read them at; those that are absent as they were asked for."""
     resources: frozenset[str]
     """All resources of the server as ``group/version/plural`` (``v1/pods`` for the core group)."""
 
@@ -121,11 +123,14 @@ async def discover(session: KubeSession, kinds: Iterable[Kind[Any]]) -> Discover
     """Ask the server about these kinds. Raises a KubeError when the server itself cannot be asked."""
     wanted = tuple(kinds)
     version: _Version = await session.get_json("/version", None, _version_decoder)
-    resources = await _resources(session, {kind.base_path for kind in wanted})
+    paths = {at.base_path for kind in wanted for at in kind.versions}
+    resources = await _resources(session, paths)
+    served = [kind.served_by(resources) for kind in wanted]
     return Discovery(
         server_version=version.git_version,
         # One after the other: some thirty small requests at start, and a failure leaves nothing running behind.
-        kinds={kind.name: await _availability(session, kind, resources) for kind in wanted},
+        kinds={kind.name: await _availability(session, kind, resources) for kind in served},
+        served={kind.name: kind for kind in served},
         resources=resources,
     )
 
@@ -169,9 +174,9 @@ async def _plain(session: KubeSession, root: str, answer: _Root, base_paths: set
 
 
 async def _availability(session: KubeSession, kind: Kind[Any], resources: frozenset[str]) -> Availability:
-    group_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-    if f"{group_version}/{kind.plural}" not in resources:
-        return Absent(kind.name, f"the server has no {kind.plural} in {group_version}")
+    if kind.resource not in resources:
+        places = " or ".join(at.group_version for at in kind.versions)
+        return Absent(kind.name, f"the server has no {kind.plural} in {places}")
     reviews = [await _review(session, kind, verb) for verb in READ_VERBS]
     refused = [f"{verb} ({why})" if why else verb for verb, why in reviews if why is not None]
     return (

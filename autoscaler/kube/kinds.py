@@ -4,10 +4,11 @@ One table, so that discovery, RBAC manifests and wiring cannot disagree about it
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -43,13 +44,33 @@ class WatchEvent(wire.Wire, Generic[T]):
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """A kind of object at one version of its API."""
+    """A kind of object at one version of its API; `older` are versions that read alike, the best first."""
 
     name: str
     plural: str
     group: str
     version: str
     struct: type[T]
+    older: tuple[str, ...] = ()
+
+    @property
+    def versions(self) -> tuple["Kind[T]", ...]:
+        """The kind at each version that can be read, the best first."""
+        return (self, *(replace(self, version=version) for version in self.older))
+
+    def served_by(self, resources: AbstractSet[str]) -> "Kind[T]":
+        """The kind at the best version among a server's resources; unchanged where it has none."""
+        return next((at for at in self.versions if at.resource in resources), self)
+
+    @property
+    def group_version(self) -> str:
+        """``v1`` or ``<group>/<version>``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def resource(self) -> str:
+        """``<group>/<version>/<plural>``, as discovery lists it."""
+        return f"{self.group_version}/{self.plural}"
 
     @property
     def base_path(self) -> str:
@@ -89,6 +110,12 @@ POD_DISRUPTION_BUDGET = Kind(
 HORIZONTAL_POD_AUTOSCALER = Kind(
     "HorizontalPodAutoscaler", "horizontalpodautoscalers", "autoscaling", "v2", wire.HorizontalPodAutoscaler
 )
+_DRA: Final = "resource.k8s.io"
+_DRA_VERSIONS: Final = ("v1beta2", "v1beta1")
+"""v1 is served from 1.34, the others from 1.33 and 1.32 where an operator switched them on."""
+RESOURCE_CLAIM = Kind("ResourceClaim", "resourceclaims", _DRA, "v1", wire.ResourceClaim, _DRA_VERSIONS)
+RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", _DRA, "v1", wire.ResourceSlice, _DRA_VERSIONS)
+DEVICE_CLASS = Kind("DeviceClass", "deviceclasses", _DRA, "v1", wire.DeviceClass, _DRA_VERSIONS)
 
 KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
     {
@@ -107,6 +134,9 @@ KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
             LIMIT_RANGE,
             POD_DISRUPTION_BUDGET,
             HORIZONTAL_POD_AUTOSCALER,
+            RESOURCE_CLAIM,
+            RESOURCE_SLICE,
+            DEVICE_CLASS,
         )
     }
 )

@@ -20,6 +20,26 @@ DROPPED: Final = 4
 """Samples of this device were dropped: not a number, infinite or out of the profile's range."""
 POD_SCOPE: Final = 8
 """One value for the whole pod; it names no device."""
+FROZEN: Final = 16
+"""A counter that always rises has not moved in the window: the exporter serves old values."""
+UNPROVEN: Final = 32
+"""Zero activity of a share of a board, which no second sign confirms."""
+CLAMPED: Final = 64
+"""Samples were over the full value and count as full; they cannot show a demand."""
+CROWDED: Final = 128
+"""The pods of the node hold more boards than are seen there: a unit may be a share of one."""
+
+UNATTRIBUTED: Final = (
+    "unowned",
+    "unknown_node",
+    "exporter",
+    "ghost",
+    "finished",
+    "ambiguous",
+    "other",
+)
+"""Why a series is given to no pod: no owner is named (on a node that is known, or not), only a pod that holds nothing is
+(the exporter itself, as a rule), or its pod is not known, has ended, or is one of several of that name."""
 
 Column: TypeAlias = npt.NDArray[Any]
 
@@ -37,6 +57,7 @@ _DTYPES: Final[dict[str, type[np.generic]]] = {
     "history_first_ms": np.int64,
     "memory_peak_mib": np.uint32,
     "memory_total_mib": np.uint32,
+    "shares": np.uint16,
     "flags": np.uint8,
 }
 
@@ -64,7 +85,7 @@ class HolderTable(msgspec.Struct, frozen=True, eq=False):
     times in ms. `pod` indexes `Snapshot.pods`, `source` indexes `Telemetry.sources`.
     `samples`, `mean` and `peak` cover the evidence window, `history_*` the longer history window;
     `history_busiest` is the highest mean of any evidence window in the history, a peak that lasted.
-    Memory peaks cover both windows.
+    Memory peaks cover both windows. `shares` is into how many shares the board is divided, 1 for a whole board or a slice.
     """
 
     device: tuple[str, ...] = ()
@@ -83,8 +104,11 @@ class HolderTable(msgspec.Struct, frozen=True, eq=False):
     memory_peak_mib: Column = msgspec.field(default_factory=_empty)
     memory_total_mib: Column = msgspec.field(default_factory=_empty)
     flags: Column = msgspec.field(default_factory=_empty)
+    shares: Column = msgspec.field(default_factory=_empty)
 
     def __post_init__(self) -> None:
+        if not len(self.shares):  # tables of before there were shares
+            msgspec.structs.force_setattr(self, "shares", np.ones(len(self.device), dtype=np.uint16))
         for name, dtype in _DTYPES.items():
             column = _exact(name, np.array(getattr(self, name)), dtype)
             if column.shape != (len(self.device),):
@@ -110,7 +134,10 @@ class HolderTable(msgspec.Struct, frozen=True, eq=False):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A live exporter profile: which signal was read, by which queries, at which sample interval."""
+    """A live exporter profile: which signal was read, by which queries, at which sample interval.
+
+    `query_names` says of each query what it asks for, in the words of the reader's columns; empty where it is not known.
+    """
 
     profile: str
     signal: str
@@ -118,6 +145,46 @@ class Source(msgspec.Struct, frozen=True):
     interval_measured: bool
     queries: tuple[str, ...] = ()
     series: int = 0
+    query_names: tuple[str, ...] = ()
+
+
+_FULL_CACHE: Final = 8_000
+
+
+class ServingUse(msgspec.Struct, frozen=True):
+    """What an inference server says of its demand over the evidence window; `pod` indexes `Snapshot.pods`.
+
+    Peaks of requests that wait and run, of the cache in 1/10,000, and in how many samples a counter of requests or tokens
+    changed (a restart counts as a change); None where the server has no such series. `samples` are those of the gauge
+    seen least, out of `expected`.
+    """
+
+    pod: int
+    server: str
+    samples: int
+    expected: int
+    queue_peak: float | None = None
+    running_peak: float | None = None
+    cache_peak: int | None = None
+    counter_moves: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Any positive sign of use."""
+        in_cache = self.cache_peak is not None and self.cache_peak > ACTIVITY_SCALE // 100
+        return in_cache or any((self.queue_peak, self.running_peak, self.counter_moves))
+
+    @property
+    def wants_all(self) -> bool:
+        """Requests had to wait or the cache was all but full: whatever the boards' activity, nothing can be spared."""
+        return bool(self.queue_peak) or (self.cache_peak or 0) >= _FULL_CACHE
+
+    @property
+    def proves_idle(self) -> bool:
+        """Requests in hand and a counter are known for the whole window, and all of them are still."""
+        gauge = self.running_peak if self.running_peak is not None else self.queue_peak
+        known = gauge is not None and self.counter_moves is not None
+        return known and not self.is_active and self.samples >= self.expected > 0
 
 
 class UnownedDevice(msgspec.Struct, frozen=True):
@@ -137,6 +204,7 @@ class Telemetry(msgspec.Struct, frozen=True):
     `source_job` is the pattern that pins the trusted scrape jobs (empty: unpinned) and `jobs` are those seen; `untrusted`
     names each profile that several jobs publish and that was not read for it, with its jobs.
     `unowned` are devices whose series name no pod; `ghosts` counts series of pods that the API server does not know.
+    `unattributed` counts the series with samples in the window that are no live pod's, by one of `UNATTRIBUTED`.
     """
 
     fault: str = ""
@@ -151,9 +219,11 @@ class Telemetry(msgspec.Struct, frozen=True):
     jobs: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
+    serving: tuple[ServingUse, ...] = ()
     unowned: tuple[UnownedDevice, ...] = ()
     dropped: dict[str, int] = {}
     ghosts: int = 0
+    unattributed: dict[str, int] = {}
 
 
 class BoardUse(msgspec.Struct, frozen=True):
@@ -167,6 +237,7 @@ class BoardUse(msgspec.Struct, frozen=True):
     history_busiest: int
     memory_peak_mib: int | None = None
     memory_total_mib: int | None = None
+    shares: int = 1
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):

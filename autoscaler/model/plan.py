@@ -4,7 +4,9 @@ from typing import Literal
 
 import msgspec
 
+from autoscaler.model.breaker import FleetHealth
 from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.quality import Explanation, Quality
 from autoscaler.model.reasons import Reason
 
 Verdict = Literal["busy", "under-used", "idle", "saturated", "unknown"]
@@ -106,7 +108,10 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class ExplainRow(msgspec.Struct, frozen=True):
-    """Everything a view shows of one workload; every table, page and report is made of these rows."""
+    """Everything a view shows of one workload; every table, page and report is made of these rows.
+
+    `explanation` is filled in where one workload is asked for, never in a plan.
+    """
 
     workload: WorkloadRef
     resource: str
@@ -126,6 +131,8 @@ class ExplainRow(msgspec.Struct, frozen=True):
     refusals: tuple[Refusal, ...] = ()
     checks: tuple[Check, ...] = ()
     remedy: str = ""
+    quality: Quality = Quality()
+    explanation: Explanation | None = None
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -140,6 +147,7 @@ class Fleet(msgspec.Struct, frozen=True):
     coverage: float
     workloads: int
     faults: tuple[str, ...] = ()
+    health: FleetHealth = FleetHealth()
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -75,6 +75,12 @@ class Evidence(Section, frozen=True):
             "and none where several publish them"
         ),
     ] = ""
+    profiles: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="exporter profiles that are read, by name; empty reads all whose metrics the store holds"
+        ),
+    ] = ()
     min_coverage: Annotated[
         Ratio, Meta(description="samples seen / expected; 0.95 forgives one lost scrape in twenty")
     ] = 0.95
@@ -102,6 +108,19 @@ class Evidence(Section, frozen=True):
     fleet_coverage: Annotated[
         Ratio, Meta(description="share of units with usable samples below which nothing is taken away")
     ] = 0.80
+    fleet_fall: Annotated[
+        Ratio,
+        Meta(
+            description="share of the known units that may lose their samples, or their names on them, within fleetFallWithin; "
+            "a fifth is more than one node or team, so it is the monitoring that fails; 1 means all of them"
+        ),
+    ] = 0.20
+    fleet_fall_within: Annotated[
+        Duration,
+        Meta(
+            description="time in which such a fall is an incident; slower than 5m is change, and fleetCoverage ends it"
+        ),
+    ] = Duration(5 * MINUTE_MS)
 
 
 class Need(Section, frozen=True):

@@ -128,8 +128,9 @@ CATALOGUE: Final[dict[Reason, ReasonEntry]] = {
         "wait: confidence grows with every confidence unit of history",
     ),
     Reason.FLEET_BLIND: ReasonEntry(
-        "too small a share of the fleet is measured: an incident of the monitoring, not idleness",
-        "restore the exporter's coverage; a full fresh window comes first",
+        "too small a share of the fleet is measured, or much of it lost its samples or their names at once, or no full window "
+        "has passed since: an incident of the monitoring, not idleness",
+        "restore what the exporter or the metrics store lost; a full fresh window comes first",
     ),
     Reason.QUIET_PERIOD: ReasonEntry("the service has just started"),
     Reason.PROTECTED: ReasonEntry(

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from autoscaler.model.breaker import FleetWatch
 from autoscaler.model.cluster import (
     Autoscaler,
     Budget,
@@ -23,6 +24,7 @@ from autoscaler.model.cluster import (
 )
 from autoscaler.model.duration import LATEST_MS, Instant
 from autoscaler.model.evidence import HolderTable, Telemetry
+from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.shapes import PodShape
 
 FORMAT: Final = 1
@@ -44,7 +46,8 @@ class KindAccess(msgspec.Struct, frozen=True):
 class Snapshot(msgspec.Struct, frozen=True):
     """Everything `plan` looks at; equal snapshots give equal plans, byte for byte.
 
-    `taken_ms` is the API server's clock. `access` tells which kinds were readable.
+    `taken_ms` is the API server's clock. `access` tells which kinds were readable. `watch` is what earlier cycles of the same
+    process found, so that a fall can be told from a fleet that was always so.
     """
 
     taken_ms: Instant
@@ -61,9 +64,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     autoscalers: tuple[Autoscaler, ...] = ()
     holders: HolderTable = msgspec.field(default_factory=HolderTable)
     telemetry: Telemetry = Telemetry()
+    histories: tuple[WorkloadHistory, ...] = ()
     access: tuple[KindAccess, ...] = ()
     acts: tuple[PastAct, ...] = ()
     control: Control = Control()
+    watch: FleetWatch = FleetWatch()
     format: int = FORMAT
 
 

@@ -5,7 +5,7 @@ This module knows bytes, no sockets.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -16,6 +16,9 @@ UNREADABLE: Final = (msgspec.MsgspecError, ValueError, OverflowError, RecursionE
 EARLIEST_S: Final = 946_684_800.0
 LATEST_S: Final = 7_258_118_400.0
 """The years 2000 to 2200: a time outside is no clock and no time of a sample."""
+PARTIAL: Final = "the store says that its answer is partial"
+_STYLE: Final = "PromQL info:"
+"""How Prometheus begins infos about how a query is written; other infos are read as warnings."""
 _OPENING: Final = b'{"metric":'
 _NEXT: Final = b',{"metric":'
 
@@ -31,28 +34,47 @@ class AnswerError(ValueError):
     """The bytes are not an answer of the query API, or not of the expected type."""
 
 
+_Content = TypeVar("_Content")
+
+
 class _Data(msgspec.Struct):
     kind: str = msgspec.field(name="resultType", default="")
     result: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Envelope(msgspec.Struct):
+class _Envelope(msgspec.Struct, Generic[_Content]):
+    """What every answer of the API is wrapped in; `isPartial` is VictoriaMetrics' way to say so."""
+
     status: str
-    data: _Data | None = None
+    data: _Content | None = None
     error_type: str = msgspec.field(name="errorType", default="")
     error: str = ""
     warnings: list[str] | None = None
     infos: list[str] | None = None
+    partial: bool = msgspec.field(name="isPartial", default=False)
+
+    def said(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Warnings and infos. What is no remark on the query's style may be about what is missing: a warning."""
+        infos = self.infos or []
+        warnings = [*(self.warnings or []), *(text for text in infos if not text.startswith(_STYLE))]
+        if self.partial:
+            warnings.append(PARTIAL)
+        return tuple(warnings), tuple(text for text in infos if text.startswith(_STYLE))
 
 
-_envelope_decoder = msgspec.json.Decoder(_Envelope)
+_envelope_decoder = msgspec.json.Decoder(_Envelope[_Data])
+_names_decoder = msgspec.json.Decoder(_Envelope[list[str]])
+_facts_decoder = msgspec.json.Decoder(_Envelope[dict[str, Any]])
 _rows_decoder = msgspec.json.Decoder(list[Row])
 _labels_decoder = msgspec.json.Decoder(dict[str, str])
 _scalar_decoder = msgspec.json.Decoder(tuple[float, str])
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A successful answer: `result` is undecoded JSON of type `kind`."""
+    """A successful answer: `result` is undecoded JSON of type `kind`.
+
+    `warnings` say that something may be missing, `infos` how the query could be better written.
+    """
 
     kind: str
     result: bytes
@@ -67,22 +89,56 @@ class Failure(msgspec.Struct, frozen=True):
     message: str
 
 
+class Names(msgspec.Struct, frozen=True):
+    """A list of names, such as a label's values."""
+
+    names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
 def decode_answer(body: bytes) -> Answer | Failure:
     """The envelope of a body; raises `AnswerError` for anything that is not the query API's JSON."""
+    data, envelope = _open(body, _envelope_decoder)
+    if data is None:
+        return Failure(envelope.error_type, envelope.error)
+    if not data.kind:
+        raise AnswerError("not an answer of the query API: no status and result")
+    warnings, infos = envelope.said()
+    return Answer(kind=data.kind, result=bytes(data.result), warnings=warnings, infos=infos)
+
+
+def decode_names(body: bytes) -> Names | Failure:
+    """An answer that is a list of names; raises `AnswerError` for anything else."""
+    data, envelope = _open(body, _names_decoder)
+    if data is None:
+        return Failure(envelope.error_type, envelope.error)
+    return Names(tuple(data), envelope.said()[0])
+
+
+def decode_facts(body: bytes) -> dict[str, str] | Failure:
+    """An answer of named facts, such as a store's flags, each as text; nested ones are left out."""
+    data, envelope = _open(body, _facts_decoder)
+    if data is None:
+        return Failure(envelope.error_type, envelope.error)
+    plain = {name: value for name, value in data.items() if isinstance(value, str | int | float)}
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in plain.items()
+    }
+
+
+def _open(
+    body: bytes, decoder: "msgspec.json.Decoder[_Envelope[_Content]]"
+) -> tuple[_Content | None, _Envelope[_Content]]:
+    """The content of a successful answer, None of a failed one."""
     try:
-        envelope = _envelope_decoder.decode(body)
+        envelope = decoder.decode(body)
     except UNREADABLE as error:
         raise AnswerError(f"not an answer of the query API: {error}") from error
     if envelope.status == "error":
-        return Failure(envelope.error_type, envelope.error)
-    if envelope.status != "success" or envelope.data is None or not envelope.data.kind:
+        return None, envelope
+    if envelope.status != "success" or envelope.data is None:
         raise AnswerError("not an answer of the query API: no status and result")
-    return Answer(
-        kind=envelope.data.kind,
-        result=bytes(envelope.data.result),
-        warnings=tuple(envelope.warnings or ()),
-        infos=tuple(envelope.infos or ()),
-    )
+    return envelope.data, envelope
 
 
 def vector_rows(answer: Answer) -> Iterator[list[Row]]:
@@ -92,7 +148,7 @@ def vector_rows(answer: Answer) -> Iterator[list[Row]]:
     """
     if answer.kind != "vector":
         raise AnswerError(f"expected a vector, got a {answer.kind}")
-    for piece in _pieces(answer.result):
+    for piece in pieces_of(answer.result):
         try:
             yield _rows_decoder.decode(piece)
         except UNREADABLE as error:
@@ -136,8 +192,8 @@ def jobs_of(answer: Answer) -> frozenset[str]:
     return frozenset(found)
 
 
-def _pieces(result: bytes) -> Iterator[bytes]:
-    """The array cut between rows: inside a JSON string the quote of `_NEXT` would be escaped."""
+def pieces_of(result: bytes) -> Iterator[bytes]:
+    """A vector or matrix cut between its series: inside a JSON string the quote of `_NEXT` would be escaped."""
     text = result.strip()
     if not (text.startswith(b"[" + _OPENING) and text.endswith(b"]")):
         yield text

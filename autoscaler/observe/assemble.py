@@ -12,10 +12,31 @@ import msgspec
 import numpy as np
 
 from autoscaler.model.cluster import NOTHING_DONE, Memory, NodeRow, PodRow, PriorityClassRow, Workload
-from autoscaler.model.evidence import ACTIVITY_SCALE, MISSING_ACTIVITY, HolderTable, Telemetry, UnownedDevice
+from autoscaler.model.evidence import (
+    ACTIVITY_SCALE,
+    MISSING_ACTIVITY,
+    HolderTable,
+    ServingUse,
+    Telemetry,
+    UnownedDevice,
+)
 from autoscaler.model.shapes import PodShape
 from autoscaler.model.snapshot import KindAccess, Snapshot
-from autoscaler.observe.attribution import AMBIGUOUS, UNOWNED, Owners, Roster, attribute
+from autoscaler.observe.attribution import (
+    AMBIGUOUS,
+    UNOWNED,
+    Owners,
+    Roster,
+    adopt,
+    attribute,
+    container_names,
+    held_boards,
+    owners_by_device,
+    shared_with_others,
+    sole_owners,
+)
+from autoscaler.observe.claims import device_owners
+from autoscaler.observe.devices import with_devices
 from autoscaler.observe.holders import Activity, HolderRows
 from autoscaler.observe.hosts import Hosts
 from autoscaler.observe.owners import Key, OwnedRow, OwnerWalk
@@ -27,6 +48,10 @@ from autoscaler.observe.stores import StoresView
 
 _HANDOVER_INTERVALS: Final = 2
 """An exporter may show the former owner for as many scrapes after a device changed hands."""
+
+_SHARING: Final = "nvidia.com/gpu.replicas"
+"""The label by which a node says into how many units its boards are divided (NVIDIA gpu-feature-discovery)."""
+_DIVISIBLE: Final = "nvidia.com/gpu"
 
 NODE_UNKNOWN: Final = "un-owned, on a node that is not known"
 """A device that could be anybody's: it is in the plan's faults, since no unit can be doubted for it."""
@@ -42,6 +67,9 @@ def assemble(
     server_version: str = "",
 ) -> Snapshot:
     """The snapshot of one cycle; `now_ms` is the API server's clock."""
+    claims, stores = stores, with_devices(stores)
+    nodes = frozenset(row.name for row in stores.nodes.values())
+    plain = {row.name for row in stores.nodes.values() if _SHARING not in row.labels}
     entries = sorted(
         (e for e in stores.pods.pods.values() if isinstance(e, PodEntry)),
         key=lambda e: (e.namespace, e.name, e.uid),
@@ -56,9 +84,16 @@ def assemble(
         _pod_row(entry, shape, workload_index[key])
         for entry, shape, key in zip(entries, pod_shapes, keys, strict=True)
     )
-    holders, telemetry = join(
-        reading, Roster.of(pods, stores.pods.pods), frozenset(row.name for row in stores.nodes.values())
+    held = held_boards(pods, shapes.rows, boards=(_DIVISIBLE,), plain=plain)
+    by_claim = device_owners(claims.claims, claims.pods)
+    roster = Roster.of(
+        pods,
+        stores.pods.pods,
+        device_owners=by_claim,
+        held=held,
+        containers=container_names(pods, shapes.rows),
     )
+    holders, telemetry = join(reading, roster, nodes)
     return Snapshot(
         taken_ms=now_ms,
         server_version=server_version,
@@ -84,19 +119,17 @@ def join(reading: SeriesReading, roster: Roster, nodes: frozenset[str]) -> tuple
     """The holder table and what there is to say about the reading."""
     dropped: Counter[str] = Counter()
     rows = HolderRows(reading=reading, dropped=dropped)
-    ghosts, newest_ms = 0, -1
+    found = _attributed(reading, roster, Hosts.of(nodes), dropped)
+    newest: dict[str, int] = {}
+    for series, owners in found:
+        _add_newest(newest, series, owners)
     unowned: list[UnownedDevice] = []
-    hosts = Hosts.of(nodes)
-    for read in reading.profiles:
-        series = plausible(read, dropped=dropped)
-        intervals = [signal.source.interval_ms for signal in series.signals]
-        owners = attribute(series, roster, handover_ms=_HANDOVER_INTERVALS * max(intervals, default=0))
+    for series, owners in found:
         activity = rows.add_profile(series, owners, roster)
-        unowned.extend(_unowned(series, owners, activity, roster, hosts))
-        ghosts += owners.ghosts
-        newest_ms = max(newest_ms, int(owners.newest_ms.max(initial=-1)))
+        unowned.extend(_unowned(series, owners, activity, roster, newest))
     if nowhere := sum(1 for device in unowned if not device.node):
         dropped[NODE_UNKNOWN] += nowhere
+    newest_ms = max((int(owners.newest_ms.max(initial=-1)) for _, owners in found), default=-1)
     telemetry = Telemetry(
         fault=reading.fault,
         warnings=reading.warnings,
@@ -110,11 +143,57 @@ def join(reading: SeriesReading, roster: Roster, nodes: frozenset[str]) -> tuple
         untrusted=reading.untrusted,
         lag_ms=max(0, reading.store_ms - newest_ms) if newest_ms >= 0 else 0,
         sources=tuple(signal.source for series in reading.profiles for signal in series.signals),
+        serving=_serving(reading, roster),
         unowned=tuple(sorted(unowned, key=lambda row: (row.node, row.device))),
         dropped=dict(sorted(dropped.items())),
-        ghosts=ghosts,
+        ghosts=sum(owners.ghosts for _, owners in found),
     )
     return rows.table(), telemetry
+
+
+def _attributed(
+    reading: SeriesReading, roster: Roster, hosts: Hosts, dropped: Counter[str]
+) -> list[tuple[ProfileSeries, Owners]]:
+    """Every profile's series with their owners; boards without owner labels take the pod that another exporter names."""
+    read = []
+    for profile in reading.profiles:
+        series = plausible(profile, dropped=dropped)
+        intervals = [signal.source.interval_ms for signal in series.signals]
+        handover_ms = _HANDOVER_INTERVALS * max(intervals, default=0)
+        owners = attribute(series, roster, handover_ms=handover_ms, now_ms=reading.store_ms, hosts=hosts)
+        read.append((series, owners))
+    known, everyone = sole_owners(read), owners_by_device(read)
+    return [
+        (series, shared_with_others(series, adopt(series, owners, roster, known), everyone))
+        for series, owners in read
+    ]
+
+
+def _serving(reading: SeriesReading, roster: Roster) -> tuple[ServingUse, ...]:
+    """What servers say of the pods that hold accelerators, in the order of pods and servers."""
+    found = [
+        ServingUse(
+            pod=roster.index[f"{row.namespace}/{row.pod}"],
+            server=row.server,
+            samples=row.samples,
+            expected=row.expected,
+            queue_peak=row.queue_peak,
+            running_peak=row.running_peak,
+            cache_peak=row.cache_peak,
+            counter_moves=row.counter_moves,
+        )
+        for row in reading.serving
+        if f"{row.namespace}/{row.pod}" in roster.index
+    ]
+    return tuple(sorted(found, key=lambda use: (use.pod, use.server)))
+
+
+def _add_newest(newest: dict[str, int], series: ProfileSeries, owners: Owners) -> None:
+    """When each device was last seen with an owner; a board of which a part is owned is not without owner itself."""
+    for i in np.flatnonzero(owners.codes != UNOWNED).tolist():
+        identity, seen_ms = series.identities[i], int(owners.newest_ms[i])
+        for device in {identity.device, identity.board}:
+            newest[device] = max(newest.get(device, -1), seen_ms)
 
 
 def _unowned(
@@ -122,21 +201,20 @@ def _unowned(
     owners: Owners,
     activity: Sequence[Activity],
     roster: Roster,
-    hosts: Hosts,
+    newest: Mapping[str, int],
 ) -> Iterable[UnownedDevice]:
     """Devices whose newest samples name no owner, and names that several pods bear (once for each one's node)."""
     peaks = np.zeros(len(series.identities), dtype=np.int64)
-    for read in activity:
-        peaks = np.maximum(peaks, np.where(read.peak == MISSING_ACTIVITY, 0, read.peak))
-    newest: dict[str, int] = {}
-    for i in np.flatnonzero(owners.codes != UNOWNED).tolist():
-        device = series.identities[i].device
-        newest[device] = max(newest.get(device, -1), int(owners.newest_ms[i]))
+    for signal, read in zip(series.signals, activity, strict=True):
+        void = np.array([signal.is_void(identity) for identity in series.identities], dtype=np.bool_)
+        peaks = np.maximum(peaks, np.where((read.peak == MISSING_ACTIVITY) | void, 0, read.peak))
+    divided = {i.board for i in series.identities if i.sliced or i.share}
     found: dict[tuple[str, str], int] = {}
     for i in np.flatnonzero((owners.codes == UNOWNED) & (owners.newest_ms >= 0)).tolist():
-        device = series.identities[i].device
-        if device and int(owners.newest_ms[i]) > newest.get(device, -1):
-            place = (device, hosts.node(series.nodes[i]))
+        identity = series.identities[i]
+        whole = identity.device == identity.board and identity.board in divided
+        if identity.device and not whole and int(owners.newest_ms[i]) > newest.get(identity.device, -1):
+            place = (identity.device, owners.nodes[i])
             found[place] = max(found.get(place, 0), int(peaks[i]))
     for i in np.flatnonzero((owners.codes == AMBIGUOUS) & (owners.newest_ms >= 0)).tolist():
         name = series.identities[i].pod

@@ -12,7 +12,7 @@ from autoscaler.kube import wire
 from autoscaler.model.cluster import FieldOwner, Rollout, Run, Workload, WorkloadRef
 from autoscaler.model.shapes import PodShape
 from autoscaler.observe.marks import kept_marks, time_ms
-from autoscaler.observe.shapes import ShapeTable
+from autoscaler.observe.shapes import ShapeTable, claims_devices
 
 _ENDS: Final = ("Complete", "Failed")
 
@@ -37,7 +37,7 @@ class OwnerLink(msgspec.Struct, frozen=True, gc=False):
 
 
 class WorkloadEntry(msgspec.Struct, frozen=True, gc=False):
-    """A Deployment, StatefulSet, Job or CronJob. `shape` is None where the template asks for no accelerator.
+    """A Deployment, StatefulSet, Job or CronJob. `shape` is None where the template asks for no accelerator or claim.
 
     `succeeded`, `finished` and `took_ms` (-1 until it ended) are of Jobs.
     """
@@ -170,7 +170,7 @@ class WorkloadReader:
         return WorkloadEntry(row, self._shape(made.template), controller_of(item.metadata))
 
     def _shape(self, template: wire.PodTemplate) -> PodShape | None:
-        if self._shapes.plain_demand(template.spec) is not None:
+        if self._shapes.plain_demand(template.spec) is not None and not claims_devices(template.spec):
             return None
         return self._shapes.shape(template.spec)
 

@@ -14,12 +14,16 @@ import numpy.typing as npt
 
 from autoscaler.model.evidence import (
     ACTIVITY_SCALE,
+    CLAMPED,
     CONTRADICTORY,
+    CROWDED,
     DROPPED,
+    FROZEN,
     MISSING_ACTIVITY,
     MISSING_MIB,
     POD_SCOPE,
     SHARED,
+    UNPROVEN,
     HolderTable,
 )
 from autoscaler.observe.attribution import Ints, Owners, Roster
@@ -29,6 +33,7 @@ from autoscaler.observe.series import (
     BoardColumns,
     Column,
     Floats,
+    Identity,
     ProfileSeries,
     SeriesReading,
     SignalSeries,
@@ -40,11 +45,15 @@ _QUIET: Final = ACTIVITY_SCALE // 100
 """Peak activity up to which much power is a contradiction: 1 % is the gauges' rounding."""
 _MAX_MIB: Final = 16 * 1024 * 1024
 _MAX_WATTS: Final = 100_000.0
+_MAX_AGE_S: Final = 10 * 365 * 86_400.0
 
 NOT_A_NUMBER: Final = "not-a-number"
 INFINITE: Final = "infinite"
 NEGATIVE: Final = "negative"
 OUT_OF_RANGE: Final = "out-of-range"
+CLAMPED_VALUES: Final = "clamped"
+_CLAMPED_UP_TO: Final = 100.0
+"""Times the full value up to which a clamped signal is believed to be over it; blank markers are far beyond."""
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
@@ -88,12 +97,13 @@ class Activity(msgspec.Struct, frozen=True):
     peak: Ints
     good: Flags
     bad: Flags
+    clamped: Flags
 
 
 def read_activity(signal: SignalSeries, *, dropped: Counter[str]) -> Activity:
     """The signal's window. A sum shows samples that were no numbers, which max and min over the window hide."""
     window = signal.window
-    limit = signal.full * (1 + _TOLERANCE)
+    limit = _limit(signal)
     sums = judge((window.total,), limit=np.inf, dropped=Counter())
     extremes = judge((window.maximum, window.minimum), limit=limit, dropped=Counter())
     # Counted over all three columns, so that a position counts once; a sum has no upper limit of its own.
@@ -101,42 +111,81 @@ def read_activity(signal: SignalSeries, *, dropped: Counter[str]) -> Activity:
     judge((window.maximum, window.minimum, finite), limit=limit, dropped=dropped)
     good = extremes.good & sums.good & window.count.seen
     mean = sums.values / np.maximum(window.count.values, 1.0)
+    clamped = good & (extremes.values > signal.full * (1 + _TOLERANCE))
+    if clamped.any():
+        dropped[CLAMPED_VALUES] += int(clamped.sum())
     return Activity(
         mean=_scaled(mean / signal.full, good),
         peak=_scaled(extremes.values / signal.full, good),
         good=good,
         bad=extremes.bad | sums.bad,
+        clamped=clamped,
     )
 
 
-class Boards(msgspec.Struct, frozen=True):
-    """A profile's memory in MiB (`MISSING_MIB`: unknown) and whether power says that a board works, by position.
+def _limit(signal: SignalSeries) -> float:
+    """The highest value that is believed."""
+    return signal.full * (_CLAMPED_UP_TO if signal.signal.over == "clamp" else 1 + _TOLERANCE)
 
-    The peak is of the window and the history; unknown where either's cannot be read.
+
+class Boards(msgspec.Struct, frozen=True):
+    """What is known beside activity, by position.
+
+    A profile's memory in MiB (`MISSING_MIB`: unknown); the peak is of the window and the history, unknown where either's
+    cannot be read. `powered` and `moved` say that a board works: by its power, by memory or bus traffic. `frozen` marks
+    counters that stood still. `last_active_s` is since the owner's last kernel, -1 where unknown.
     """
 
     peak_mib: Ints
     total_mib: Ints
     powered: Flags
+    moved: Flags
+    frozen: Flags
+    last_active_s: Floats
     bad: Flags
 
 
 def read_boards(profile: Profile, boards: BoardColumns, *, dropped: Counter[str]) -> Boards:
-    """Memory and power; a bad power value is only counted, since it proves nothing either way."""
+    """Memory, power, traffic and counters; a bad value of the last three is only counted: it proves nothing either way."""
     per_mib = profile.memory.per_mib if profile.memory else 1
     limit = float(_MAX_MIB * per_mib)
     used = judge((boards.used,), limit=limit, dropped=dropped)
     past = judge((boards.past_used,), limit=limit, dropped=Counter())
     peak = np.maximum(used.values, past.values)
     total, bad_size = _size(profile.memory, boards, limit, dropped)
-    power = judge((boards.power,), limit=_MAX_WATTS, dropped=dropped)
-    idle_max = profile.power.idle_max_watts if profile.power else np.inf
+    age = judge((boards.last_active,), limit=_MAX_AGE_S, dropped=dropped)
     return Boards(
         peak_mib=np.where(used.good & ~past.bad, np.ceil(peak / per_mib), MISSING_MIB).astype(np.int64),
         total_mib=np.where(total.good, np.floor(total.values / per_mib), MISSING_MIB).astype(np.int64),
-        powered=power.good & (power.values > idle_max),
+        powered=_powered(profile, boards, dropped),
+        moved=_moved(profile, boards, dropped),
+        frozen=_frozen(boards),
+        last_active_s=np.where(age.good, age.values, -1.0),
         bad=used.bad | bad_size,
     )
+
+
+def _powered(profile: Profile, boards: BoardColumns, dropped: Counter[str]) -> Flags:
+    per_watt = profile.power.per_watt if profile.power else 1
+    power = judge((boards.power,), limit=_MAX_WATTS * per_watt, dropped=dropped)
+    idle_max = profile.power.idle_max_watts * per_watt if profile.power else np.inf
+    return power.good & (power.values > idle_max)
+
+
+def _moved(profile: Profile, boards: BoardColumns, dropped: Counter[str]) -> Flags:
+    moved = np.zeros(len(boards.used.seen), dtype=np.bool_)
+    for traffic, column in zip(profile.traffic, boards.traffic, strict=True):
+        read = judge((column,), limit=np.inf, dropped=dropped)
+        moved |= read.good & (read.values > traffic.quiet_max)
+    return moved
+
+
+def _frozen(boards: BoardColumns) -> Flags:
+    """A counter of energy that stood still, lately or in any part of the window: even an idle board draws power."""
+    frozen = np.zeros(len(boards.used.seen), dtype=np.bool_)
+    for column in (boards.energy, boards.energy_least):
+        frozen |= column.seen & (column.values == 0.0)
+    return frozen
 
 
 def _size(
@@ -148,8 +197,10 @@ def _size(
         return total, total.bad
     least = judge((boards.least_used,), limit=limit, dropped=Counter())
     free = judge((boards.most_free,), limit=limit, dropped=dropped)
+    kept = judge((boards.reserved,), limit=limit, dropped=dropped)
     good = least.good & free.good
-    return Judged(np.where(good, least.values + free.values, 0.0), good, least.bad | free.bad), free.bad
+    size = np.where(good, least.values + free.values + kept.values, 0.0)
+    return Judged(size, good, least.bad | free.bad), free.bad
 
 
 class HolderRows:
@@ -190,10 +241,10 @@ class HolderRows:
     ) -> None:
         order, activity, boards = parts
         window, past = signal.window, signal.history
-        sliced = np.array([identity.sliced for identity in series.identities], dtype=np.bool_)
-        present = window.count.seen & ~(sliced & signal.void_on_slices)
+        void = np.array([signal.is_void(identity) for identity in series.identities], dtype=np.bool_)
+        present = window.count.seen & ~void
         take = order[present[order]]
-        starts_ms = np.zeros(len(sliced), dtype=np.int64)
+        starts_ms = np.zeros(len(void), dtype=np.int64)
         held = owners.codes >= 0
         starts_ms[held] = roster.starts_ms[owners.codes[held]]
         age_ms = np.maximum(self._reading.store_ms - starts_ms, 0)
@@ -207,22 +258,12 @@ class HolderRows:
         past_ms = np.minimum(age_ms, self._reading.history_window_ms)
         # The history's parts do not reach up to now; the window's samples are part of it.
         history_samples = np.maximum(_samples(past.count.values, past_ms, interval_ms), samples)
-        history = judge(
-            (past.p95, past.maximum, past.busiest), limit=signal.full * (1 + _TOLERANCE), dropped=Counter()
-        )
+        history = judge((past.p95, past.maximum, past.busiest), limit=_limit(signal), dropped=Counter())
         whole = history.good & ~judge((past.total,), limit=np.inf, dropped=Counter()).bad
         first_ms = np.where(past.first.seen, np.maximum(past.first.values * 1000.0, starts_ms), -1.0)
-        # Power is a board's: it cannot be charged to one of its slices.
-        contradictory = (activity.peak <= _QUIET) & boards.powered & ~sliced
-        flags = (
-            owners.shared * SHARED
-            + contradictory * CONTRADICTORY
-            + (activity.bad | boards.bad) * DROPPED
-            + (series.profile.scope == "pod") * POD_SCOPE
-        )
         columns: dict[str, npt.NDArray[Any]] = {
             "pod": owners.codes,
-            "source": np.full(len(sliced), self._sources),
+            "source": np.full(len(void), self._sources),
             "samples": samples,
             "mean": activity.mean,
             "peak": activity.peak,
@@ -237,12 +278,81 @@ class HolderRows:
             "history_first_ms": first_ms.astype(np.int64),
             "memory_peak_mib": boards.peak_mib,
             "memory_total_mib": boards.total_mib,
-            "flags": flags,
+            "shares": shares_of(series.identities),
+            "flags": _flags(series, owners, activity, boards, window_ms=self._reading.window_ms),
         }
         for name, column in columns.items():
             self._columns.setdefault(name, []).append(column[take])
         self._device.extend(series.identities[i].device for i in take.tolist())
         self._container.extend(series.identities[i].container for i in take.tolist())
+
+
+def shares_of(identities: Sequence[Identity]) -> Ints:
+    """Into how many shares each position's board is divided: those that have series, 1 for a whole board or a slice."""
+    found: dict[str, set[str]] = {}
+    for identity in identities:
+        if identity.share:
+            found.setdefault(identity.board, set()).add(
+                f"{identity.device} {identity.namespace}/{identity.pod}"
+            )
+    return np.array([len(found[i.board]) if i.share else 1 for i in identities], dtype=np.int64)
+
+
+def _flags(
+    series: ProfileSeries, owners: Owners, activity: Activity, boards: Boards, *, window_ms: int
+) -> Ints:
+    identities = series.identities
+    share = np.array([identity.share for identity in identities], dtype=np.bool_)
+    quiet = activity.good & (activity.peak <= _QUIET)
+    lately = (boards.last_active_s >= 0) & (boards.last_active_s * 1000.0 < window_ms)
+    board_busy = _board_peaks(series, activity) * ACTIVITY_SCALE > _QUIET
+    long_ago = (boards.last_active_s >= 0) & ~lately
+    alone = share & (shares_of(identities) == 1)
+    at_work = _powered_at_rest(identities, activity, boards) | (boards.moved & ~share)
+    proven = long_ago | (boards.peak_mib == 0) | ~board_busy
+    frozen = _boards_with(identities, boards.frozen)
+    flags = (
+        owners.shared * SHARED
+        + (quiet & (at_work | lately | (alone & board_busy))) * CONTRADICTORY
+        + (activity.bad | boards.bad) * DROPPED
+        + (series.profile.scope == "pod") * POD_SCOPE
+        + np.array([i.board in frozen for i in identities], dtype=np.bool_) * FROZEN
+        + (quiet & share & ~proven) * UNPROVEN
+        + activity.clamped * CLAMPED
+        + owners.crowded * CROWDED
+    )
+    return np.asarray(flags, dtype=np.int64)
+
+
+def _boards_with(identities: Sequence[Identity], marks: Flags) -> frozenset[str]:
+    """Boards of which any series is marked: what is read of a board holds for its slices and shares."""
+    return frozenset(identities[i].board for i in np.flatnonzero(marks).tolist() if identities[i].board)
+
+
+def _powered_at_rest(identities: Sequence[Identity], activity: Activity, boards: Boards) -> Flags:
+    """Boards that draw power while everything on them is said to rest.
+
+    Power is a board's: it cannot be charged to one of several slices or shares, but to all of them at once.
+    """
+    powered = _boards_with(identities, boards.powered)
+    awake = _boards_with(identities, activity.good & (activity.peak > _QUIET))
+    whole = np.array([not (i.sliced or i.share) for i in identities], dtype=np.bool_)
+    at_rest = np.array([i.board in powered and i.board not in awake for i in identities], dtype=np.bool_)
+    return np.asarray((boards.powered & whole) | at_rest, dtype=np.bool_)
+
+
+def _board_peaks(series: ProfileSeries, activity: Activity) -> Floats:
+    """The peak of each position's whole board as a share of 1: by the board's own series, else by a row without owner.
+
+    A board of which nothing is known counts as busy: its shares' zeros are not proven by it.
+    """
+    peaks: dict[str, float] = dict(series.board_peaks)
+    for i, identity in enumerate(series.identities):
+        if not identity.pod and not identity.share and not identity.sliced and activity.good[i]:
+            peaks[identity.board] = max(
+                peaks.get(identity.board, 0.0), float(activity.peak[i]) / ACTIVITY_SCALE
+            )
+    return np.array([peaks.get(identity.board, 1.0) for identity in series.identities])
 
 
 def _order(series: ProfileSeries, owners: Owners) -> Ints:

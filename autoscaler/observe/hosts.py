@@ -35,6 +35,10 @@ class Hosts(msgspec.Struct, frozen=True):
             "",
         )
 
+    def named(self, labels: Iterable[str]) -> frozenset[str]:
+        """Every node that one of the labels names."""
+        return frozenset(node for label in labels if (node := self.node((label,))))
+
 
 def _host(label: str) -> str:
     """A node label's value without a port."""

@@ -16,7 +16,7 @@ from autoscaler.model.resources import Vector
 from autoscaler.model.shapes import PodShape
 from autoscaler.observe.entries import OwnerRef, controller_of
 from autoscaler.observe.marks import MIRROR, kept_marks, time_ms
-from autoscaler.observe.shapes import ShapeTable
+from autoscaler.observe.shapes import DEVICE_CLASS_PREFIX, ShapeTable
 
 _TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _REVISIONS: Final = ("pod-template-hash", "controller-revision-hash")
@@ -24,8 +24,26 @@ _SHARED_LABELS: Final = 8192
 _key_encoder = msgspec.msgpack.Encoder()
 
 
+class PodClaims(msgspec.Struct, frozen=True, gc=False):
+    """The resource claims of a pod, by name in its namespace.
+
+    `named` are those that its specification lists; `extended` is the one that the scheduler made for the extended
+    resources `backed`, empty where there is none.
+    """
+
+    named: tuple[str, ...] = ()
+    extended: str = ""
+    backed: tuple[str, ...] = ()
+
+
+_NONE_YET: Final = PodClaims()
+
+
 class PodEntry(msgspec.Struct, frozen=True, gc=False):
-    """A pod that holds or wants accelerators; the fields are those of `PodRow`, the owner not yet walked."""
+    """A pod that holds or wants accelerators, or has claims that may be for such; its fields are those of `PodRow`.
+
+    The owner is not yet walked, and the devices of claims are not yet part of the shape's demand.
+    """
 
     namespace: str
     name: str
@@ -46,6 +64,7 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     unschedulable: str
     restarts: int
     nominated_node: str
+    claims: PodClaims | None = None
 
 
 class PlainPod(msgspec.Struct, frozen=True, gc=False):
@@ -67,10 +86,11 @@ FINISHED: Final = PlainPod("", {})
 
 
 class PodsView(msgspec.Struct, frozen=True):
-    """All pods at one moment, by "namespace/name", and what plain pods take by node."""
+    """All pods at one moment, by "namespace/name", what plain pods take by node, and which pods have claims."""
 
     pods: Mapping[str, Entry] = {}
     taken: Mapping[str, NodeUse] = {}
+    claimants: frozenset[str] = frozenset()
 
 
 class _Table:
@@ -79,6 +99,7 @@ class _Table:
     def __init__(self) -> None:
         self.pods: dict[str, Entry] = {}
         self._taken: dict[str, NodeUse] = {}
+        self._claimants: set[str] = set()
         self._unseen: set[str] = set()
         """Nodes whose sums no view has: these may be changed in place."""
 
@@ -88,15 +109,20 @@ class _Table:
         if old is not None:
             self._count(old, -1)
         self._count(entry, 1)
+        if type(entry) is PodEntry and entry.claims is not None:
+            self._claimants.add(key)
+        else:
+            self._claimants.discard(key)
 
     def drop(self, key: str) -> None:
         old = self.pods.pop(key, None)
+        self._claimants.discard(key)
         if old is not None:
             self._count(old, -1)
 
     def freeze(self) -> PodsView:
         self._unseen.clear()
-        return PodsView(dict(self.pods), dict(self._taken))
+        return PodsView(dict(self.pods), dict(self._taken), frozenset(self._claimants))
 
     def _count(self, entry: Entry, sign: int) -> None:
         if type(entry) is not PlainPod or not entry.node:
@@ -181,19 +207,24 @@ class PodStore:
         key = f"{meta.namespace}/{meta.name}"
         if status.phase in _TERMINAL:
             return key, FINISHED
-        demand = self._shapes.plain_demand(spec)
-        if demand is None:
-            return key, self._accelerated(meta, spec, status)
+        demand, claims = self._shapes.plain_demand(spec), claims_of(spec, status)
+        if demand is None or claims is not None:
+            return key, self._accelerated(meta, spec, status, claims)
         return key, PlainPod(sys.intern(spec.node_name), demand)
 
-    def _accelerated(self, meta: wire.ObjectMeta, spec: wire.PodSpec, status: wire.PodStatus) -> PodEntry:
+    def _accelerated(
+        self, meta: wire.ObjectMeta, spec: wire.PodSpec, status: wire.PodStatus, claims: PodClaims | None
+    ) -> PodEntry:
         labels = self._share(meta.labels or {})
         ready, ready_ms, unschedulable = _conditions(status.conditions or ())
+        shape = self._shapes.shape(spec)
+        if claims is None and any(name.startswith(DEVICE_CLASS_PREFIX) for name in shape.demand):
+            claims = _NONE_YET
         return PodEntry(
             namespace=sys.intern(meta.namespace),
             name=meta.name,
             uid=meta.uid,
-            shape=self._shapes.shape(spec),
+            shape=shape,
             owner=controller_of(meta),
             labels=labels,
             annotations=kept_marks(meta.annotations),
@@ -209,6 +240,7 @@ class PodStore:
             unschedulable=unschedulable,
             restarts=sum(container.restart_count for container in status.container_statuses or ()),
             nominated_node=sys.intern(status.nominated_node_name),
+            claims=claims,
         )
 
     def _share(self, labels: dict[str, str]) -> dict[str, str]:
@@ -216,6 +248,21 @@ class PodStore:
         if len(self._labels) >= _SHARED_LABELS:
             self._labels.clear()
         return self._labels.setdefault(key, labels)
+
+
+def claims_of(spec: wire.PodSpec, status: wire.PodStatus) -> PodClaims | None:
+    """The claims that a pod has by now; None where it names none and none was made for it."""
+    backing = status.extended_resource_claim_status
+    if not spec.resource_claims and backing is None:
+        return None
+    made = {found.name: found.resource_claim_name for found in status.resource_claim_statuses or ()}
+    names = (claim.resource_claim_name or made.get(claim.name) for claim in spec.resource_claims or ())
+    backed = (backing.request_mappings or ()) if backing else ()
+    return PodClaims(
+        named=tuple(sorted({name for name in names if name})),
+        extended=backing.resource_claim_name if backing else "",
+        backed=tuple(sorted({mapping.resource_name for mapping in backed})),
+    )
 
 
 def _conditions(conditions: Sequence[wire.Condition]) -> tuple[bool, int, str]:

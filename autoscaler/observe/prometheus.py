@@ -1,83 +1,86 @@
 """A thin client of the Prometheus query API, for Prometheus itself and stores that speak it (Thanos, Mimir, ...).
 
-It exists because the libraries for it are synchronous, use GET, and drop warnings. It knows HTTP and what a wrong
-answer looks like; it knows no query and no metric. Every call has a timeout and a size cap, nothing is retried: the
-next cycle is the retry.
+It exists because the libraries for it are synchronous, use GET, and drop warnings. It knows what a wrong answer looks
+like; it knows no query and no metric. Every call has a timeout and a size cap, nothing is retried: the next cycle is the
+retry.
 """
 
-import asyncio
-import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
-from urllib.parse import urljoin, urlsplit
+from typing import Final, Literal, Self, TypeVar
+from urllib.parse import quote
 
-import aiohttp
+import msgspec
 
-from autoscaler.observe.answers import Answer, AnswerError, Failure, clock_ms, decode_answer
+from autoscaler.observe.answers import (
+    Answer,
+    AnswerError,
+    Failure,
+    Names,
+    clock_ms,
+    decode_answer,
+    decode_facts,
+    decode_names,
+)
+from autoscaler.observe.matrix import MatrixAnswer
+from autoscaler.observe.store_faults import (
+    BadQuery,
+    MethodRefused,
+    NotPrometheus,
+    PrometheusError,
+    Refused,
+    Reply,
+    ServerError,
+    Throttled,
+    TimedOut,
+    TooLarge,
+    Unreachable,
+    failure_of,
+    refusal_of,
+)
+from autoscaler.observe.store_http import Method, StoreTransport
 
-_CHUNK: Final = 256 * 1024
-_MAX_REDIRECTS: Final = 3
-_SHOWN: Final = 200
+__all__ = [
+    "RESERVED_PARAMS",
+    "BadQuery",
+    "Fact",
+    "Method",
+    "MethodRefused",
+    "NotPrometheus",
+    "NotServed",
+    "PrometheusClient",
+    "PrometheusError",
+    "Refused",
+    "ServerError",
+    "Throttled",
+    "TimedOut",
+    "TooLarge",
+    "Unreachable",
+]
+
+RESERVED_PARAMS: Final = frozenset(
+    {"query", "time", "start", "end", "step", "timeout", "limit", "match", "match[]"}
+)
+"""Parameters that decide what is asked and how much of it is answered; they cannot be given from outside."""
+Fact = Literal["buildinfo", "flags", "runtimeinfo"]
+_STORE_SHARE: Final = 0.9
+"""The store's part of the timeout: it gives up, and says so, before we stop to listen."""
+_T = TypeVar("_T")
 
 
-class PrometheusError(Exception):
-    """The store did not answer a query; `label` is a short stable word for metrics."""
+class NotServed(msgspec.Struct, frozen=True):
+    """The store has no such page, or does not show it to us; not every store has every one."""
 
-    label = "error"
-
-
-class Unreachable(PrometheusError):  # noqa: N818 - the tree reads as outcomes, as kube's does
-    """No answer: refused, cut, timed out, or TLS failed."""
-
-    label = "unreachable"
-
-
-class Refused(PrometheusError):  # noqa: N818
-    """401 or 403."""
-
-    label = "refused"
-
-
-class NotPrometheus(PrometheusError):  # noqa: N818
-    """Something answered, but not the query API: an HTML page, other JSON, a login redirect."""
-
-    label = "not_prometheus"
-
-
-class BadQuery(PrometheusError):  # noqa: N818
-    """400 or 422: the store understood us and cannot evaluate the query."""
-
-    label = "bad_query"
-
-    def __init__(self, message: str, *, error_type: str) -> None:
-        super().__init__(message)
-        self.error_type = error_type
-
-
-class Throttled(PrometheusError):  # noqa: N818
-    """429."""
-
-    label = "throttled"
-
-
-class ServerError(PrometheusError):
-    """5xx, or the API's own timeout or cancellation."""
-
-    label = "server_error"
-
-
-class TooLarge(PrometheusError):  # noqa: N818
-    """The answer is over the cap."""
-
-    label = "too_large"
+    told: str
 
 
 class PrometheusClient:
     """One session to one store. Use as an async context manager; safe for concurrent queries.
 
     `url` is the base without `/api/v1`; a path prefix is kept. The bearer token file is read again for each query.
+    `params` go with every query, e.g. `partial_response=false` (Thanos) or `nocache=1` (VictoriaMetrics); `method` is for
+    stores and proxies that take no POST.
     """
 
     def __init__(  # noqa: PLR0913 - each is one fact of how to reach a store, with a default
@@ -90,49 +93,65 @@ class PrometheusClient:
         token_file: Path | None = None,
         ca_file: Path | None = None,
         headers: Mapping[str, str] | None = None,
+        params: Sequence[tuple[str, str]] = (),
+        method: Method = "POST",
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError(f"not an http(s) URL: {url!r}")
-        self._host = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
-        self._endpoint = f"{url.rstrip('/')}/api/v1/query"
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=connect_timeout_s)
-        self._max_bytes = max_bytes
-        self._token_file = token_file
-        self._ca_file = ca_file
-        self._headers = dict(headers or {})
-        self._session: aiohttp.ClientSession | None = None
+        if taken := sorted(RESERVED_PARAMS.intersection(name for name, _ in params)):
+            raise ValueError(f"parameters that queries set themselves: {', '.join(taken)}")
+        self._transport = StoreTransport(
+            url,
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            max_bytes=max_bytes,
+            token_file=token_file,
+            ca_file=ca_file,
+            headers=headers or {},
+        )
+        self._params = tuple(params)
+        self._method: Method = method
+        self._store_timeout = f"{timeout_s * _STORE_SHARE:g}"
 
     async def __aenter__(self) -> Self:
-        tls: ssl.SSLContext | bool = True
-        if self._ca_file is not None:
-            tls = await asyncio.to_thread(ssl.create_default_context, cafile=str(self._ca_file))
-        self._session = aiohttp.ClientSession(
-            timeout=self._timeout, headers=self._headers, connector=aiohttp.TCPConnector(ssl=tls)
-        )
+        await self._transport.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self._transport.close()
 
     async def query(self, promql: str, *, at_ms: int | None = None) -> Answer:
         """The answer to an instant query, evaluated at `at_ms` (the store's own now if None).
 
         Raises a `PrometheusError`; an empty vector is an answer. Warnings are in the answer, not errors.
         """
-        form = {"query": promql}
-        if at_ms is not None:
-            form["time"] = f"{at_ms / 1000:.3f}"
-        try:
-            return await self._post(form)
-        except TimeoutError as error:
-            raise Unreachable(f"{self._host}: no answer in {self._timeout.total:g} s") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"{self._host}: {str(error) or type(error).__name__}") from error
+        time = () if at_ms is None else (("time", _seconds(at_ms)),)
+        return await self._evaluate("/api/v1/query", (("query", promql), *time))
+
+    async def query_range(self, promql: str, *, start_ms: int, end_ms: int, step_ms: int) -> MatrixAnswer:
+        """The answer to a query evaluated every `step_ms` from `start_ms` to `end_ms`, both included.
+
+        Raises as `query` does. Stores allow 11,000 steps at most and limit the samples too; over that it is a `BadQuery`.
+        """
+        if step_ms <= 0 or end_ms < start_ms:
+            raise ValueError(f"no range: from {start_ms} to {end_ms} every {step_ms} ms")
+        fields = (
+            ("query", promql),
+            ("start", _seconds(start_ms)),
+            ("end", _seconds(end_ms)),
+            ("step", _seconds(step_ms)),
+        )
+        answer = await self._evaluate("/api/v1/query_range", fields)
+        if answer.kind != "matrix":
+            raise NotPrometheus(f"expected a matrix, got a {answer.kind[:20]}")
+        return MatrixAnswer(
+            result=answer.result,
+            start_ms=start_ms,
+            end_ms=end_ms,
+            step_ms=step_ms,
+            warnings=answer.warnings,
+            infos=answer.infos,
+        )
 
     async def now_ms(self) -> int:
         """The store's clock: what it evaluates `time()` to."""
@@ -142,87 +161,53 @@ class PrometheusClient:
         except AnswerError as error:
             raise NotPrometheus(f"time() gave no clock: {error}") from error
 
-    async def _post(self, form: dict[str, str]) -> Answer:
-        if self._session is None:
-            raise RuntimeError("the client is not open: use it as an async context manager")
-        target = self._endpoint
-        headers = await self._authorization()
-        for _ in range(_MAX_REDIRECTS):
-            async with self._session.post(
-                target, data=form, headers=headers, allow_redirects=False
-            ) as response:
-                if not 300 <= response.status < 400:
-                    return self._read(response, await self._body(response))
-                target = self._follow(response, target)
-        raise NotPrometheus(f"more than {_MAX_REDIRECTS} redirects")
+    async def label_values(
+        self, label: str, *, match: Sequence[str] = (), since_ms: int | None = None
+    ) -> Names:
+        """The values of a label (`__name__`: the metrics) among the series that a selector in `match` finds.
 
-    def _follow(self, response: aiohttp.ClientResponse, target: str) -> str:
-        """Where a redirect may lead: the same origin, and only with the method and body kept (307, 308)."""
-        location = urljoin(target, response.headers.get("Location", ""))
-        old, new = urlsplit(target), urlsplit(location)
-        if response.status not in {307, 308} or (old.scheme, old.netloc) != (new.scheme, new.netloc):
-            shown = f"{new.scheme}://{new.hostname}{new.path}"
-            raise NotPrometheus(f"redirected ({response.status}) to {shown}: not followed")
-        return location
+        Without `since_ms` the store looks as far back as it likes. Raises as `query` does.
+        """
+        fields = [("match[]", selector) for selector in match]
+        if since_ms is not None:
+            fields.append(("start", _seconds(since_ms)))
+        path = f"/api/v1/label/{quote(label, safe='')}/values"
+        return self._read(await self._transport.send("GET", path, (*fields, *self._params)), decode_names)
 
-    async def _authorization(self) -> dict[str, str]:
-        if self._token_file is None:
-            return {}
+    async def status(self, fact: Fact) -> Mapping[str, str] | NotServed:
+        """What the store says of itself, as text by name; `NotServed` where it, or a proxy, does not show it.
+
+        Raises a `PrometheusError` when it cannot be reached or fails.
+        """
+        reply = await self._transport.send("GET", f"/api/v1/status/{fact}", self._params)
         try:
-            token = await asyncio.to_thread(self._token_file.read_text, encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise Refused(f"the token file is unreadable: {error}") from error
-        return {"Authorization": f"Bearer {token.strip()}"}
+            return self._read(reply, decode_facts)
+        except ServerError as error:
+            if reply.status != 501:
+                raise
+            return NotServed(str(error))
+        except (NotPrometheus, Refused, BadQuery) as error:
+            return NotServed(str(error))
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        if (response.content_length or 0) > self._max_bytes:
-            raise TooLarge(
-                f"an answer of {response.content_length} bytes, at most {self._max_bytes} are read"
-            )
-        parts, size = [], 0
-        async for chunk in response.content.iter_chunked(_CHUNK):
-            size += len(chunk)
-            if size > self._max_bytes:
-                raise TooLarge(f"an answer of over {self._max_bytes} bytes")
-            parts.append(chunk)
-        return b"".join(parts)
+    async def _evaluate(self, path: str, fields: Sequence[tuple[str, str]]) -> Answer:
+        asked = (*fields, ("timeout", self._store_timeout), *self._params)
+        return self._read(await self._transport.send(self._method, path, asked), decode_answer)
 
-    def _read(self, response: aiohttp.ClientResponse, body: bytes) -> Answer:
+    def _read(self, reply: Reply, decode: Callable[[bytes], _T | Failure]) -> _T:
         """The answer, or the error that its status and body stand for."""
-        status = response.status
-        match status:
-            case 401 | 403:
-                raise Refused(f"{status} {response.reason}: {_words(body)}")
-            case 429:
-                raise Throttled(f"429: {_words(body)}")
-            case _ if status >= 500:
-                raise ServerError(f"{status}: {_words(body)}")
-            case _:
-                pass
+        hide, status = self._transport.hide, reply.status
+        if (refusal := refusal_of(reply, hide=hide)) is not None:
+            raise refusal
         try:
-            answer = decode_answer(body)
+            answer = decode(reply.body)
         except AnswerError as error:
-            raise NotPrometheus(f"{status} from {self._host}: {error}") from error
+            raise NotPrometheus(hide(f"{status} from {self._transport.host}: {error}")) from error
         if isinstance(answer, Failure):
-            raise _failure(status, answer)
+            raise failure_of(status, answer, hide=hide)
         if status != 200:
             raise NotPrometheus(f"status {status} with a successful answer")
         return answer
 
 
-def _failure(status: int, failure: Failure) -> PrometheusError:
-    text = f"{status} {failure.error_type}: {failure.message[:_SHOWN]}"
-    if failure.error_type in {"timeout", "canceled", "internal", "unavailable"}:
-        return ServerError(text)
-    return BadQuery(text, error_type=failure.error_type)
-
-
-def _words(body: bytes) -> str:
-    """The store's own message if it is in the API's form, else the beginning of the body."""
-    try:
-        answer = decode_answer(body)
-    except AnswerError:
-        answer = None
-    if isinstance(answer, Failure):
-        return answer.message[:_SHOWN]
-    return body[:_SHOWN].decode("utf-8", "replace").strip()
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.3f}"

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from autoscaler.observe.profiles import Memory, Profile, Signal
+from autoscaler.observe.quoting import quoted
 
 _NEWEST_STEPS: Final = 60
 _FIRST_STEPS: Final = 48
@@ -22,6 +23,9 @@ _BUSIEST_STEPS: Final = 672
 _COVERED_PARTS: Final = 12
 """Copies of a series are told apart by part: a restart inside one costs at most half of it, 4 % of the window."""
 _COVERED_HISTORY_PARTS: Final = 48
+_ENERGY_PARTS: Final = 6
+_ENERGY_SAMPLES: Final = 4
+"""An idle board draws 40 W: a counter in millijoules that is the same in so many scrapes is not read any more."""
 
 
 class SignalQueries(msgspec.Struct, frozen=True):
@@ -56,16 +60,22 @@ class HistoryQueries(msgspec.Struct, frozen=True):
 
 
 class BoardQueries(msgspec.Struct, frozen=True):
-    """Memory and power of a profile over the evidence window; None where the profile has none.
+    """What a profile says beside activity, over the evidence window; None where it has no such metric.
 
-    The size is `total`, or the least used plus the most free, which were true at the same instant.
+    The size is `total`, or the least used plus the most free (and reserved), which were true at the same instant.
+    `energy` is by how much the counter moved in the newest part of the window, `energy_least` in the part where it moved
+    least; parts with too few samples are left out.
     """
 
     used: str | None = None
     least_used: str | None = None
     most_free: str | None = None
+    reserved: str | None = None
     total: str | None = None
     power: str | None = None
+    energy: str | None = None
+    energy_least: str | None = None
+    last_active: str | None = None
 
 
 class BoardHistoryQueries(msgspec.Struct, frozen=True):
@@ -79,37 +89,38 @@ def selector(metric: str, match: Mapping[str, str], *more: str) -> str:
 
     `more` are matchers as text, empty ones are none.
     """
-    pairs = [f'{label}="{_escaped(value)}"' for label, value in sorted(match.items())]
+    pairs = [f"{label}={quoted(value)}" for label, value in sorted(match.items())]
     pairs += [matcher for matcher in more if matcher]
     return f"{metric}{{{','.join(pairs)}}}" if pairs else metric
 
 
 def pinned_jobs(pattern: str) -> str:
     """The matcher of scrape jobs by regular expression; the store anchors it at both ends."""
-    return f'job=~"{_escaped(pattern)}"' if pattern else ""
+    return f"job=~{quoted(pattern)}" if pattern else ""
 
 
 def one_job(name: str) -> str:
     """The matcher of exactly this scrape job; an empty name matches series without one."""
-    return f'job="{_escaped(name)}"'
+    return f"job={quoted(name)}"
 
 
 def jobs_query(profile: Profile, *, window_ms: int, source: str = "") -> str:
     """Which scrape jobs published any metric of a profile in the window: one row for each."""
-    metrics = [signal.metric for signal in profile.signals]
-    if profile.memory:
-        metrics += [name for name in (profile.memory.used, profile.memory.free, profile.memory.total) if name]
-    if profile.power:
-        metrics.append(profile.power.metric)
     return " or ".join(
         f"count by (job) (count_over_time({selector(metric, profile.match, source)}[{_range(window_ms)}]))"
-        for metric in dict.fromkeys(metrics)
+        for metric in profile.metrics
     )
 
 
-def signal_queries(profile: Profile, signal: Signal, *, window_ms: int, source: str = "") -> SignalQueries:
-    """The queries of a signal over the window that ends at the evaluation time."""
+def signal_queries(
+    profile: Profile, signal: Signal, *, window_ms: int, source: str = "", everyone: str | None = None
+) -> SignalQueries:
+    """The queries of a signal over the window that ends at the evaluation time.
+
+    `everyone` is the matcher without a restriction to namespaces: the newest samples are a census of who was on a device.
+    """
     series, window = selector(signal.metric, profile.match, source), _range(window_ms)
+    anyone = selector(signal.metric, profile.match, source if everyone is None else everyone)
     step, pace = _range(max(1000, window_ms // _NEWEST_STEPS)), _range(pace_range_ms(window_ms))
     return SignalQueries(
         maximum=_by("max", profile, f"max_over_time({series}[{window}])"),
@@ -118,7 +129,7 @@ def signal_queries(profile: Profile, signal: Signal, *, window_ms: int, source: 
         count=_by("sum", profile, f"count_over_time({series}[{window}])"),
         # A plain timestamp() shows no series that has ended; the subquery finds those, to the step.
         newest=_by(
-            "max", profile, f"timestamp({series}) or max_over_time(timestamp({series})[{window}:{step}])"
+            "max", profile, f"timestamp({anyone}) or max_over_time(timestamp({anyone})[{window}:{step}])"
         ),
         covered=_covered(profile, signal, source, window_ms, covered_part_ms(window_ms)),
         best=f"max(count_over_time({series}[{window}]))",
@@ -176,13 +187,50 @@ def board_queries(profile: Profile, *, window_ms: int, source: str = "") -> Boar
 
     memory: Memory | None = profile.memory
     sized = memory is not None and memory.free is not None
+    moved = _moved(selector(profile.energy, profile.match, source), window_ms) if profile.energy else None
+    part = _range(energy_part_ms(window_ms))
     return BoardQueries(
         used=over("max", "max", memory.used if memory else None),
         least_used=over("min", "min", memory.used if memory and sized else None),
         most_free=over("max", "max", memory.free if memory else None),
+        reserved=over("max", "max", memory.reserved if memory else None),
         total=over("max", "max", memory.total if memory else None),
         power=over("max", "max", profile.power.metric if profile.power else None),
+        energy=_by("max", profile, moved) if moved else None,
+        energy_least=_by("max", profile, f"min_over_time(({moved})[{window}:{part}])") if moved else None,
+        last_active=over("min", "min", profile.last_active),
     )
+
+
+def energy_part_ms(window_ms: int) -> int:
+    """The part of the window in which a counter of energy must have moved."""
+    return max(1000, window_ms // _ENERGY_PARTS)
+
+
+def _moved(counter: str, window_ms: int) -> str:
+    """By how much a counter moved in a part; nothing where the part has too few samples to tell."""
+    series = f"{counter}[{_range(energy_part_ms(window_ms))}]"
+    moved = f"max_over_time({series}) - min_over_time({series})"
+    return f"{moved} and count_over_time({series}) >= {_ENERGY_SAMPLES}"
+
+
+def traffic_queries(profile: Profile, *, window_ms: int, source: str = "") -> tuple[str, ...]:
+    """The highest traffic over the evidence window, one query for each traffic metric of the profile."""
+    return tuple(
+        _by(
+            "max", profile, f"max_over_time({selector(t.metric, profile.match, source)}[{_range(window_ms)}])"
+        )
+        for t in profile.traffic
+    )
+
+
+def board_activity_query(profile: Profile, *, window_ms: int, source: str = "") -> str | None:
+    """The highest activity of whole boards over the evidence window, where they have series of their own."""
+    if profile.board is None:
+        return None
+    series = selector(profile.board.metric, profile.match, source)
+    labels = ", ".join(profile.board.device.split("+"))
+    return f"max by ({labels}) (max_over_time({series}[{_range(window_ms)}]))"
 
 
 def board_history_queries(profile: Profile, *, history_ms: int, source: str = "") -> BoardHistoryQueries:
@@ -198,14 +246,22 @@ def _covered(profile: Profile, signal: Signal, source: str, window_ms: int, part
     """
     parts: list[str] = []
     unnamed: list[str] = []
+    window, part = _range(window_ms), _range(part_ms)
+    device = {label for key in profile.device_keys for label in key} | {*profile.slices, *profile.shares}
+    device |= {label for read in profile.signals for label in read.void}
+    groups: dict[str, set[str]] = {}
     for owner in profile.owners:
-        labels = {owner.pod, owner.namespace, owner.container, owner.uid, profile.device, *profile.slices}
-        series = selector(signal.metric, profile.match, source, *unnamed, f'{owner.pod}!=""')
-        listed = ", ".join(sorted(label for label in labels if label))
-        parts.append(f"max by ({listed}) (count_over_time({series}[{_range(part_ms)}]))")
-        unnamed.append(f'{owner.pod}=""')
-    counts = f"sum_over_time(({' or '.join(parts)})[{_range(window_ms)}:{_range(part_ms)}])"
-    return _by("max", profile, counts)
+        found = {label for label in (owner.pod, owner.namespace, owner.container, owner.uid) if label}
+        groups.setdefault(owner.pod, set()).update(found)
+    for pod, owner_labels in groups.items():
+        series = selector(signal.metric, profile.match, source, *unnamed, f'{pod}!=""')
+        listed = ", ".join(sorted(device | owner_labels))
+        parts.append(f"max by ({listed}) (count_over_time({series}[{part}]))")
+        unnamed.append(f'{pod}=""')
+    if not parts:
+        series = selector(signal.metric, profile.match, source)
+        parts.append(f"max by ({', '.join(sorted(device))}) (count_over_time({series}[{part}]))")
+    return _by("max", profile, f"sum_over_time(({' or '.join(parts)})[{window}:{part}])")
 
 
 def _by(aggregate: str, profile: Profile, expression: str) -> str:
@@ -214,7 +270,3 @@ def _by(aggregate: str, profile: Profile, expression: str) -> str:
 
 def _range(duration_ms: int) -> str:
     return f"{duration_ms}ms"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -18,12 +18,13 @@ from autoscaler.model.evidence import Source
 from autoscaler.observe.answers import Answer, AnswerError, jobs_of
 from autoscaler.observe.plausible import MAX_COUNT
 from autoscaler.observe.profiles import Profile, Signal
-from autoscaler.observe.prometheus import PrometheusClient, PrometheusError
+from autoscaler.observe.prometheus import PrometheusError
 from autoscaler.observe.queries import (
     BoardHistoryQueries,
     BoardQueries,
     HistoryQueries,
     SignalQueries,
+    board_activity_query,
     board_history_queries,
     board_queries,
     history_queries,
@@ -31,7 +32,9 @@ from autoscaler.observe.queries import (
     pace_range_ms,
     pinned_jobs,
     signal_queries,
+    traffic_queries,
 )
+from autoscaler.observe.scope import scoped
 from autoscaler.observe.series import (
     NOTHING,
     BoardColumns,
@@ -40,11 +43,21 @@ from autoscaler.observe.series import (
     Positions,
     ProfileSeries,
     SeriesReading,
+    ServingRow,
     SignalSeries,
     Sparse,
     WindowColumns,
+    board_peaks,
     dense,
     largest,
+)
+from autoscaler.observe.serving import (
+    ServingProfile,
+    by_owner,
+    live_query,
+    names_of,
+    serving_queries,
+    serving_rows,
 )
 from autoscaler.observe.trust import Trust, weigh
 
@@ -77,19 +90,28 @@ _BOARD_MERGE: Final[dict[str, Merge]] = {
     "used": "max",
     "least_used": "min",
     "most_free": "max",
+    "reserved": "max",
     "total": "max",
     "power": "max",
+    "energy": "max",
+    "energy_least": "max",
+    "last_active": "min",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
-    """What a cycle asks for: the two windows and the sample interval (0: measured), in ms, of which scrape jobs."""
+    """What a cycle asks for: the two windows and the sample interval (0: measured), in ms, of which scrape jobs.
+
+    `profiles` are those that are read, by name, `namespaces` those whose pods are; empty reads all that the store holds.
+    """
 
     window_ms: int
     history_ms: int
     interval_ms: int = 0
     source_job: str = ""
+    profiles: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,6 +126,15 @@ class _Kept:
     boards: dict[str, Sparse] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is read beside activity, memory and power; `queries` are the texts."""
+
+    traffic: tuple[Sparse, ...]
+    board_peaks: dict[str, float]
+    queries: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class _Cycle:
     """One reading in progress."""
@@ -113,8 +144,21 @@ class _Cycle:
     skew_ms: int = 0
     trust: Trust = field(default_factory=lambda: Trust(jobs=(), matchers={}))
     profiles: list[ProfileSeries] = field(default_factory=list)
+    serving: list[ServingRow] = field(default_factory=list)
     warnings: set[str] = field(default_factory=set)
     queries: int = 0
+
+
+class Store(Protocol):
+    """What the reader needs of a metrics store."""
+
+    async def now_ms(self) -> int:
+        """The store's clock; raises a `PrometheusError`."""
+        ...
+
+    async def query(self, promql: str, *, at_ms: int | None = None) -> Answer:
+        """The answer to an instant query; raises a `PrometheusError`."""
+        ...
 
 
 class SeriesReader:
@@ -124,11 +168,12 @@ class SeriesReader:
     only when live. `at_ms` fixes the evaluation time (for recorded data).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one fact of how to read, with a default
         self,
-        client: PrometheusClient,
+        client: Store,
         profiles: Sequence[Profile],
         *,
+        serving: Sequence[ServingProfile] = (),
         wanted: Sequence[str] = (),
         concurrency: int = 2,
         at_ms: int | None = None,
@@ -139,6 +184,7 @@ class SeriesReader:
             raise ValueError(f"no profile named {', '.join(unknown)}")
         self._client = client
         self._profiles = tuple(profiles)
+        self._serving = tuple(serving)
         self._wanted = frozenset(wanted)
         self._slots = asyncio.Semaphore(concurrency)
         self._decoding = asyncio.Lock()
@@ -180,6 +226,7 @@ class SeriesReader:
             jobs=cycle.trust.jobs,
             untrusted=cycle.trust.untrusted,
             profiles=tuple(cycle.profiles),
+            serving=tuple(cycle.serving),
             queries=cycle.queries,
         )
 
@@ -191,25 +238,51 @@ class SeriesReader:
             cycle.skew_ms = store_ms - (asked_ms + heard_ms) // 2
         cycle.at_ms = store_ms if self._at_ms is None else self._at_ms
         cycle.trust = await self._trust(cycle)
-        for profile in self._profiles:
+        for profile in self._read(cycle.spans):
             found = await self._read_profile(profile, cycle)
             if found is not None:
                 cycle.profiles.append(found)
+        cycle.serving.extend(await self._read_serving(cycle))
+
+    def _read(self, spans: Spans) -> tuple[Profile, ...]:
+        """The profiles that are read."""
+        return tuple(p for p in self._profiles if not spans.profiles or p.name in spans.profiles)
+
+    async def _read_serving(self, cycle: _Cycle) -> list[ServingRow]:
+        """The demand that inference servers state; only those are asked for that have a sample in the window."""
+        if not self._serving:
+            return []
+        window_ms, rows = cycle.spans.window_ms, list[ServingRow]()
+        answer = await self._query(live_query(self._serving, window_ms=window_ms), cycle)
+        live = await asyncio.to_thread(names_of, answer)
+        for profile in self._serving:
+            if not live.isdisjoint(profile.metrics):
+                queries = serving_queries(profile, window_ms=window_ms, namespaces=cycle.spans.namespaces)
+                texts = msgspec.structs.asdict(queries)
+                answers = {
+                    name: await asyncio.to_thread(by_owner, profile, await self._query(text, cycle))
+                    for name, text in texts.items()
+                    if text is not None
+                }
+                rows.extend(serving_rows(profile, answers))
+        return rows
 
     async def _trust(self, cycle: _Cycle) -> Trust:
         """Asked over the whole window: who published in it and stopped has left samples in it."""
         pinned, window_ms = pinned_jobs(cycle.spans.source_job), cycle.spans.window_ms
         found: dict[str, frozenset[str]] = {}
-        for profile in self._profiles:
+        profiles = self._read(cycle.spans)
+        for profile in profiles:
             answer = await self._query(jobs_query(profile, window_ms=window_ms, source=pinned), cycle)
             found[profile.name] = await asyncio.to_thread(jobs_of, answer)
-        return weigh(found, self._profiles, pinned=pinned, wanted=self._wanted)
+        return weigh(found, profiles, pinned=pinned, wanted=self._wanted)
 
     async def _read_profile(self, profile: Profile, cycle: _Cycle) -> ProfileSeries | None:
-        source = cycle.trust.matchers.get(profile.name)
-        if source is None:
+        trusted = cycle.trust.matchers.get(profile.name)
+        if trusted is None:
             self._kept.pop(profile.name, None)
             return None
+        source = scoped(profile, trusted, cycle.spans.namespaces)
         kept = self._kept.get(profile.name)
         fresh = kept is None or kept.source != source or self._is_old(kept, cycle)
         if kept is None or fresh:
@@ -217,7 +290,9 @@ class SeriesReader:
         spans = cycle.spans
         live: list[tuple[Signal, dict[str, Sparse], SignalQueries, HistoryQueries]] = []
         for signal in profile.signals:
-            queries = signal_queries(profile, signal, window_ms=spans.window_ms, source=source)
+            queries = signal_queries(
+                profile, signal, window_ms=spans.window_ms, source=source, everyone=trusted
+            )
             history = history_queries(
                 profile, signal, history_ms=spans.history_ms, window_ms=spans.window_ms, source=source
             )
@@ -240,7 +315,23 @@ class SeriesReader:
             kept.boards = await self._ask_all(past, kept.positions, cycle)
         asked = board_queries(profile, window_ms=spans.window_ms, source=source)
         boards = await self._ask_all(asked, kept.positions, cycle)
-        return await asyncio.to_thread(self._build, profile, kept, live, boards, asked, cycle)
+        beside = await self._read_beside(profile, kept.positions, source, cycle)
+        return await asyncio.to_thread(self._build, profile, kept, live, (boards, beside), asked, cycle)
+
+    async def _read_beside(
+        self, profile: Profile, positions: Positions, source: str, cycle: _Cycle
+    ) -> _Beside:
+        """Traffic by position, and the boards' own series, which have other labels than their owners'."""
+        window_ms = cycle.spans.window_ms
+        texts = traffic_queries(profile, window_ms=window_ms, source=source)
+        traffic = [await self._ask(text, positions, cycle) for text in texts]
+        asked = board_activity_query(profile, window_ms=window_ms, source=source)
+        peaks: dict[str, float] = {}
+        if asked is not None and profile.board is not None:
+            boards = Positions(msgspec.structs.replace(profile, device=profile.board.device))
+            peaks = board_peaks(boards, await self._ask(asked, boards, cycle), full=profile.board.full)
+            texts = (*texts, asked)
+        return _Beside(tuple(traffic), peaks, texts)
 
     def _is_old(self, kept: _Kept, cycle: _Cycle) -> bool:
         age_ms = cycle.at_ms - kept.read_ms
@@ -284,12 +375,14 @@ class SeriesReader:
         profile: Profile,
         kept: _Kept,
         live: Sequence[tuple[Signal, dict[str, Sparse], SignalQueries, HistoryQueries]],
-        boards: dict[str, Sparse],
+        read: tuple[dict[str, Sparse], _Beside],
         asked: BoardQueries,
         cycle: _Cycle,
     ) -> ProfileSeries:
         length = len(kept.positions)
+        boards, beside = read
         extra = [text for text in msgspec.structs.astuple(asked) if text is not None]
+        extra.extend(beside.queries)
         signals = []
         for signal, answers, queries, history in live:
             window = WindowColumns(**{n: dense(answers[n], length, m) for n, m in _WINDOW_MERGE.items()})
@@ -309,8 +402,7 @@ class SeriesReader:
             signals.append(
                 SignalSeries(
                     source=source,
-                    full=signal.full,
-                    void_on_slices=signal.kind == "util",
+                    signal=signal,
                     window=window,
                     history=HistoryColumns(
                         **{n: dense(past[n], length, m) for n, m in _HISTORY_MERGE.items()}
@@ -325,8 +417,11 @@ class SeriesReader:
             boards=BoardColumns(
                 **{n: dense(boards[n], length, m) for n, m in _BOARD_MERGE.items()},
                 past_used=dense(kept.boards["used"], length, "max"),
+                traffic=tuple(dense(sparse, length, "max") for sparse in beside.traffic),
             ),
             signals=tuple(signals),
+            board_peaks=beside.board_peaks,
+            matcher=kept.source,
         )
 
     def _interval(

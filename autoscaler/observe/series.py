@@ -4,7 +4,7 @@ Values are kept as they came: not-a-number and infinite ones stay visible here a
 Pure: no socket, no clock, no pods.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from autoscaler.model.evidence import Source
 from autoscaler.observe.answers import UNREADABLE, Answer, AnswerError, Row, vector_rows
-from autoscaler.observe.profiles import Profile
+from autoscaler.observe.profiles import Profile, Signal
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Merge = Literal["max", "min", "sum"]
@@ -22,14 +22,21 @@ _DEVICE_PREFIXES: Final = ("gpu-", "mig-")
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
-    """What a series is about: a device (normalised, `uuid` or `uuid/slice`; empty in scope pod) and its owner labels."""
+    """What a series is about: a device and its owner labels.
+
+    `board` is the normalised device label (empty in scope pod), `device` tells slices and shares of it apart: `board`,
+    `board/slice` or `board#share`. `marks` are those labels on which a signal of the profile is void.
+    """
 
     device: str
+    board: str
     sliced: bool
+    share: bool
     namespace: str
     pod: str
     container: str
     uid: str
+    marks: tuple[str, ...] = ()
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -65,30 +72,50 @@ class HistoryColumns(msgspec.Struct, frozen=True):
 
 
 class BoardColumns(msgspec.Struct, frozen=True):
-    """Memory in the profile's unit and power in watts, over the evidence window; `past_used` over the history."""
+    """Memory and power in the profile's units, over the evidence window; `past_used` over the history.
+
+    `energy` is by how much the energy counter moved lately, `energy_least` where it moved least; `traffic` has the highest
+    value of each traffic metric of the profile, in its order; `last_active` is the least of the window, in seconds.
+    """
 
     used: Column
     least_used: Column
     most_free: Column
+    reserved: Column
     total: Column
     power: Column
+    energy: Column
+    energy_least: Column
+    last_active: Column
     past_used: Column
+    traffic: tuple[Column, ...] = ()
 
 
 class SignalSeries(msgspec.Struct, frozen=True):
     """One signal of a profile, as it becomes one `Source` of a snapshot."""
 
     source: Source
-    full: int
-    void_on_slices: bool
+    signal: Signal
     window: WindowColumns
     history: HistoryColumns
+
+    @property
+    def full(self) -> int:
+        """The value of a board that is always active."""
+        return self.signal.full
+
+    def is_void(self, identity: Identity) -> bool:
+        """Whether the value is another device's: of the whole board on a slice or a share."""
+        by_slice = identity.sliced and self.signal.kind == "util"
+        return by_slice or any(mark in self.signal.void for mark in identity.marks)
 
 
 class ProfileSeries(msgspec.Struct, frozen=True):
     """All series of a live profile. Every column has one value for each of `identities`.
 
-    `nodes` are the values of the node labels by position; `targets` are pods (namespace/name) that are exporters.
+    `nodes` are the values of the node labels by position; `targets` are pods (namespace/name) that are exporters;
+    `board_peaks` are peaks of the profile's board series by board, as shares of 1; `matcher` is that of the trusted scrape
+    job.
     """
 
     profile: Profile
@@ -97,6 +124,22 @@ class ProfileSeries(msgspec.Struct, frozen=True):
     targets: frozenset[str]
     boards: BoardColumns
     signals: tuple[SignalSeries, ...]
+    board_peaks: Mapping[str, float] = {}
+    matcher: str = ""
+
+
+class ServingRow(msgspec.Struct, frozen=True):
+    """One pod's demand over the evidence window, by name; see `ServingUse`."""
+
+    namespace: str
+    pod: str
+    server: str
+    samples: int
+    expected: int
+    queue_peak: float | None = None
+    running_peak: float | None = None
+    cache_peak: int | None = None
+    counter_moves: int | None = None
 
 
 class SeriesReading(msgspec.Struct, frozen=True):
@@ -117,6 +160,7 @@ class SeriesReading(msgspec.Struct, frozen=True):
     jobs: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
     profiles: tuple[ProfileSeries, ...] = ()
+    serving: tuple[ServingRow, ...] = ()
     queries: int = 0
 
 
@@ -149,8 +193,12 @@ class Positions:
             tuple(where[label] if label else none for label in (o.pod, o.namespace, o.container, o.uid))
             for o in profile.owners
         )
-        self._device_column = where[profile.device] if profile.device else none
+        self._device_columns = tuple(tuple(where[label] for label in key) for key in profile.device_keys)
         self._slice_columns = tuple(where[label] for label in profile.slices)
+        self._share_columns = tuple(where[label] for label in profile.shares)
+        self._mark_columns = tuple(
+            (label, where[label]) for label in sorted({v for s in profile.signals for v in s.void})
+        )
         self._node_columns = tuple(where[label] for label in profile.nodes)
         self._by_text: dict[bytes, int] = {}
         self._by_identity: dict[Identity, int] = {}
@@ -212,21 +260,45 @@ class Positions:
         return position
 
     def _identity(self, labels: tuple[str, ...]) -> Identity:
-        pod = namespace = container = uid = ""
-        for group in self._owner_columns:
-            pod_column, namespace_column, container_column, uid_column = group
-            if not labels[pod_column]:
-                continue
-            if not pod:
-                pod, namespace = labels[pod_column], labels[namespace_column]
-                container, uid = labels[container_column], labels[uid_column]
-            elif (labels[namespace_column], labels[pod_column]) != (namespace, pod):
-                self._targets.add(f"{labels[namespace_column]}/{labels[pod_column]}")
-        device = normal_device(labels[self._device_column])
+        namespace, pod, container, uid = self._owner(labels)
+        board = next(
+            (found for key in self._device_columns if (found := _device_of([labels[i] for i in key]))), ""
+        )
         slices = [labels[i] for i in self._slice_columns if labels[i]]
-        if slices:
-            device = "/".join([device, *slices])
-        return Identity(device, bool(slices), namespace, pod, container, uid)
+        shares = [labels[i] for i in self._share_columns if labels[i]]
+        return Identity(
+            device="#".join(["/".join([board, *slices]), *shares]),
+            board=board,
+            sliced=bool(slices),
+            share=bool(shares),
+            namespace=namespace,
+            pod=pod,
+            container=container,
+            uid=uid,
+            marks=tuple(label for label, i in self._mark_columns if labels[i]),
+        )
+
+    def _owner(self, labels: tuple[str, ...]) -> tuple[str, str, str, str]:
+        """Namespace, pod, container and uid of the first group that names a pod.
+
+        Among groups that share its pod label the first with a namespace wins: a scrape may have renamed that one label.
+        """
+        named = [group for group in self._owner_columns if labels[group[0]]]
+        if not named:
+            return "", "", "", ""
+        same = [group for group in named if group[0] == named[0][0]]
+        pod, namespace, container, uid = (
+            labels[i] for i in next((group for group in same if labels[group[1]]), named[0])
+        )
+        for group in named:
+            if group[0] != named[0][0] and (labels[group[1]], labels[group[0]]) != (namespace, pod):
+                self._targets.add(f"{labels[group[1]]}/{labels[group[0]]}")
+        return namespace, pod, container, uid
+
+
+def _device_of(labels: list[str]) -> str:
+    """The normal form of a device that labels name together; empty where one of them is."""
+    return "+".join(normal_device(label) for label in labels) if all(labels) else ""
 
 
 def normal_device(text: str) -> str:
@@ -235,6 +307,16 @@ def normal_device(text: str) -> str:
     for prefix in _DEVICE_PREFIXES:
         lower = lower.removeprefix(prefix)
     return lower
+
+
+def board_peaks(found: "Positions", sparse: "Sparse", *, full: int) -> dict[str, float]:
+    """The highest usable value for each board, as a share of 1; values over `full` are a full board."""
+    peaks: dict[str, float] = {}
+    for position, value in zip(sparse.positions.tolist(), sparse.values.tolist(), strict=True):
+        board = found.identities[position].board
+        if board and 0 <= value < np.inf:
+            peaks[board] = max(peaks.get(board, 0.0), min(1.0, value / full))
+    return peaks
 
 
 def number(row: Row) -> float:

@@ -4,7 +4,7 @@ Thousands of pods of one template cost one shape: the shape-relevant part of a s
 bytes are the same object. Two levels, since environment and arguments differ between pods that are otherwise equal.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ from autoscaler.model.shapes import (
 from autoscaler.observe.parallelism import parallelism_hints
 from autoscaler.observe.quantities import AcceleratorNames, vector_of
 
+DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+"""An extended resource of this name asks for devices of the class that follows (servers from 1.34)."""
 _REMEMBERED: Final = 8192
 """Specifications recognised without being read again; each costs some 100 bytes."""
 
@@ -46,9 +48,10 @@ class ShapeTable:
         self._demands: dict[bytes, Vector | None] = {}
 
     def plain_demand(self, spec: wire.PodSpec) -> Vector | None:
-        """What a pod without accelerators takes on its node; None where any container asks for an accelerator.
+        """What a pod without accelerators takes on its node; None where any container asks for an accelerator by its name.
 
-        Not to be changed: equal pods share it.
+        A device class asked for by name counts as one until it is known; claims do not. Not to be changed: equal pods
+        share it.
         """
         key = _key_encoder.encode(
             (
@@ -76,7 +79,8 @@ class ShapeTable:
             for containers in (spec.containers, spec.init_containers)
             for container in containers or ()
         )
-        return any(need is not None and (asked(need.limits) or asked(need.requests)) for need in needs)
+        amounts = (each for need in needs if need is not None for each in (need.limits, need.requests))
+        return any(asked(each) or _names_a_class(each) for each in amounts)
 
     def shape(self, spec: wire.PodSpec) -> PodShape:
         """The shape of a specification; equal content gives the same object. Faults are in the shape."""
@@ -122,7 +126,7 @@ def shape_of(spec: wire.PodSpec, *, template: bool = False) -> PodShape:
         restart_policy=spec.restart_policy or "Always",
         unmodelled=_unmodelled(spec, template=template),
         volume_claims=_claims_volumes(spec),
-        resource_claims=_claims_devices(spec),
+        resource_claims=claims_devices(spec),
         faults=tuple(faults),
     )
 
@@ -144,7 +148,7 @@ def _relevant(spec: wire.PodSpec) -> tuple[Any, ...]:
         spec.preemption_policy,
         spec.restart_policy,
         _claims_volumes(spec),
-        _claims_devices(spec),
+        claims_devices(spec),
         spec.host_network,
         bool(spec.node_name),
         spec.runtime_class_name,
@@ -230,7 +234,12 @@ def _claims_volumes(spec: wire.PodSpec) -> bool:
     return any(v.persistent_volume_claim is not None or v.ephemeral is not None for v in spec.volumes or ())
 
 
-def _claims_devices(spec: wire.PodSpec) -> bool:
+def _names_a_class(amounts: Mapping[str, str] | None) -> bool:
+    return amounts is not None and any(name.startswith(DEVICE_CLASS_PREFIX) for name in amounts)
+
+
+def claims_devices(spec: wire.PodSpec) -> bool:
+    """Whether a specification lists resource claims."""
     return bool(spec.resource_claims) or any(
         container.resources is not None and bool(container.resources.claims)
         for containers in (spec.containers, spec.init_containers)

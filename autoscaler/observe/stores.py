@@ -21,7 +21,8 @@ from autoscaler.model.cluster import (
     Quota,
 )
 from autoscaler.model.policy import Resources
-from autoscaler.observe import rows
+from autoscaler.observe import claims, rows
+from autoscaler.observe.claims import ClaimsView
 from autoscaler.observe.entries import OwnerLink, WorkloadEntry, WorkloadReader
 from autoscaler.observe.pods import PodStore, PodsView
 from autoscaler.observe.shapes import ShapeTable
@@ -105,6 +106,7 @@ class StoresView(msgspec.Struct, frozen=True):
     limit_ranges: Mapping[str, LimitRangeRow] = {}
     budgets: Mapping[str, Budget] = {}
     autoscalers: Mapping[str, Autoscaler] = {}
+    claims: ClaimsView = ClaimsView()
 
 
 class Stores:
@@ -114,6 +116,7 @@ class Stores:
     """
 
     def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         shapes = ShapeTable(resources)
         reader = WorkloadReader(ShapeTable(resources, templates=True))
         self.pods = PodStore(shapes)
@@ -129,6 +132,9 @@ class Stores:
         self.limit_ranges = RowStore(rows.limit_range_row)
         self.budgets = RowStore(rows.budget_row)
         self.autoscalers = RowStore(rows.autoscaler_row)
+        self.resource_claims = RowStore(claims.claim_row)
+        self.resource_slices = RowStore(claims.slice_row)
+        self.device_classes = RowStore(claims.class_row)
 
     @property
     def writers(self) -> Mapping[str, Any]:
@@ -147,6 +153,9 @@ class Stores:
             "LimitRange": self.limit_ranges,
             "PodDisruptionBudget": self.budgets,
             "HorizontalPodAutoscaler": self.autoscalers,
+            "ResourceClaim": self.resource_claims,
+            "ResourceSlice": self.resource_slices,
+            "DeviceClass": self.device_classes,
         }
 
     def freeze(self) -> StoresView:
@@ -167,4 +176,10 @@ class Stores:
             limit_ranges=self.limit_ranges.freeze(),
             budgets=self.budgets.freeze(),
             autoscalers=self.autoscalers.freeze(),
+            claims=ClaimsView(
+                resources=self._resources,
+                claims=self.resource_claims.freeze(),
+                slices=self.resource_slices.freeze(),
+                classes=self.device_classes.freeze(),
+            ),
         )

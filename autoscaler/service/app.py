@@ -18,6 +18,7 @@ from autoscaler import __version__
 from autoscaler.model.policy import Policy, policy_to_dict
 from autoscaler.observe.reader import SeriesReader
 from autoscaler.service import exit_codes
+from autoscaler.service.allocator import tune_allocator
 from autoscaler.service.clock import Clock, SystemClock
 from autoscaler.service.cluster import ClusterWatch
 from autoscaler.service.cycle import Outcome
@@ -33,6 +34,7 @@ from autoscaler.service.peers import (
     kube_session,
     prometheus_client,
     require_live,
+    serving_profiles,
 )
 from autoscaler.service.policy_file import PolicySource
 from autoscaler.service.policy_variables import policy_overrides
@@ -41,6 +43,7 @@ from autoscaler.service.readiness import (
     CycleState,
     all_ready,
     cycle_check,
+    fleet_check,
     kind_checks,
     ledger_check,
     metrics_checks,
@@ -48,11 +51,12 @@ from autoscaler.service.readiness import (
     server_check,
     standby_check,
 )
+from autoscaler.service.remembering import Remembering
 from autoscaler.service.settings import Settings
 from autoscaler.service.tasks import TaskDiedError, guarded
 from autoscaler.service.telemetry import Metrics
 from autoscaler.service.watch_metrics import WatchCollector
-from autoscaler.service.wiring import Machine, identity_of, wire
+from autoscaler.service.wiring import Machine, MetricsStore, identity_of, wire
 
 READINESS_EVERY_S: Final = 1.0
 Address = tuple[str, int]
@@ -71,6 +75,7 @@ async def run_service(
     Raises a `ServiceError` for what stops the start.
     """
     require_live(settings)
+    tune_allocator()
     policy = await asyncio.to_thread(PolicySource, settings.policy_file, policy_overrides(environ))
     async with Service.opened(settings, environ, policy, clock or SystemClock()) as service:
         if stop is not None:
@@ -85,6 +90,7 @@ class Service:
 
     cluster: ClusterWatch
     led: Led
+    remembering: Remembering
     policy: PolicySource
     clock: Clock
     metrics: Metrics
@@ -102,6 +108,7 @@ class Service:
         log, metrics = get_log(), Metrics(clock=clock.monotonic_s)
         access = await cluster_access(settings, environ)
         profiles = await exporter_profiles(settings)
+        serving = await serving_profiles(settings)
         _log_configuration(log, settings, policy, access.source)
         in_cluster = bool(environ.get("KUBERNETES_SERVICE_HOST"))
         garbage, identity = GarbagePolicy(), identity_of(settings)
@@ -112,7 +119,7 @@ class Service:
             parts = wire(
                 settings,
                 session,
-                SeriesReader(client, profiles),
+                MetricsStore(reader=SeriesReader(client, profiles, serving=serving), client=client),
                 policy,
                 Machine(
                     clock=clock,
@@ -127,6 +134,7 @@ class Service:
                 yield cls(
                     cluster=parts.cluster,
                     led=parts.led,
+                    remembering=parts.remembering,
                     policy=policy,
                     clock=clock,
                     metrics=metrics,
@@ -161,7 +169,9 @@ class Service:
         acting = [ledger_check(self.led.hands.control)] if policy.modes.acting else []
         return [
             *metrics_checks(latest.snapshot if latest else None, max_skew_ms=policy.evidence.max_skew),
+            *([fleet_check(latest.plan.fleet.health)] if latest else []),
             *acting,
+            self.remembering.check(),
             cycle_check(CycleState(age_s=age_s, every_s=self.every_s, waiting_for=cycle.waiting_for)),
         ]
 
@@ -176,6 +186,7 @@ class Service:
     async def _supervise(self, stop: asyncio.Event) -> int:
         work = {
             "cluster": self.cluster.run(),
+            "history": self.remembering.run(),
             "loop-lag": measure_loop_lag(self.clock, self.metrics),
             "readiness": self._tell_readiness(),
         }

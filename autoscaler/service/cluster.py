@@ -74,7 +74,7 @@ class ClusterWatch:
                     self._log.warning("kind_forbidden", kind=name, detail=found.reason)
                 reflector: Reflector[Any] = Reflector(
                     self._session,
-                    KINDS[name],
+                    self._discovery.served[name],
                     self._observed[name],
                     clock=self._clock.monotonic_s,
                     sleep=self._clock.sleep,

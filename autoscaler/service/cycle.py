@@ -14,9 +14,11 @@ from typing import Final, Generic, TypeVar
 import msgspec
 import structlog
 
+from autoscaler.model.breaker import FleetHealth
 from autoscaler.model.plan import Plan
 from autoscaler.model.policy import Policy
 from autoscaler.model.snapshot import Snapshot
+from autoscaler.service.breaker import log_breaker
 from autoscaler.service.clock import Clock
 from autoscaler.service.logs import Log
 from autoscaler.service.policy_file import LoadedPolicy, PolicySource
@@ -160,9 +162,12 @@ class Cycle(Generic[F, S]):
     def _tell(self, outcome: Outcome, before: Outcome | None, trigger: str, reaction_s: float | None) -> None:
         """Metrics and logs walk over every row, so they are told from a worker thread too."""
         self._metrics.cycle_ended(outcome.plan, trigger=trigger, reaction_s=reaction_s)
+        self._metrics.evidence_read(outcome.snapshot.telemetry)
         if not outcome.snapshot.telemetry.fault:
             self._metrics.metrics_read(outcome.generated_ms)
         with structlog.contextvars.bound_contextvars(decision_id=outcome.decision_id):
+            known = before.plan.fleet.health if before else FleetHealth()
+            log_breaker(self._log, known, outcome.plan.fleet.health)
             self._log_plan(outcome, before)
 
     def _log_plan(self, outcome: Outcome, before: Outcome | None) -> None:
@@ -175,6 +180,7 @@ class Cycle(Generic[F, S]):
             reclaimable_milli=plan.fleet.reclaimable_milli,
             coverage=round(plan.fleet.coverage, 3),
             faults=list(plan.fleet.faults),
+            frozen=plan.fleet.health.frozen,
         )
         known = {action.id for action in before.plan.actions} if before else set()
         for action in plan.actions:

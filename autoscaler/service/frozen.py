@@ -3,7 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
+from autoscaler.model.breaker import NOTHING_SEEN, FleetWatch
 from autoscaler.model.cluster import NOTHING_DONE, Memory
+from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.policy import Policy
 from autoscaler.model.snapshot import KindAccess, Snapshot
 from autoscaler.observe.assemble import assemble
@@ -21,6 +25,8 @@ class FrozenCluster:
     access: tuple[KindAccess, ...]
     server_version: str
     memory: Memory = NOTHING_DONE
+    watch: FleetWatch = NOTHING_SEEN
+    histories: tuple[WorkloadHistory, ...] = ()
 
 
 def access_rows(states: Iterable[KindState]) -> tuple[KindAccess, ...]:
@@ -33,7 +39,7 @@ def access_rows(states: Iterable[KindState]) -> tuple[KindAccess, ...]:
 
 def assemble_frozen(frozen: FrozenCluster, series: SeriesReading, _policy: Policy) -> Snapshot:
     """The snapshot; pure, for a worker thread."""
-    return assemble(
+    snapshot = assemble(
         frozen.stores,
         series,
         now_ms=frozen.now_ms,
@@ -41,3 +47,4 @@ def assemble_frozen(frozen: FrozenCluster, series: SeriesReading, _policy: Polic
         server_version=frozen.server_version,
         memory=frozen.memory,
     )
+    return msgspec.structs.replace(snapshot, watch=frozen.watch, histories=frozen.histories)

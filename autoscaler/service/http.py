@@ -16,14 +16,18 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from autoscaler.decide import explain_fully
 from autoscaler.model.cluster import Control
 from autoscaler.model.ledger import Entry
+from autoscaler.model.plan import ExplainRow
 from autoscaler.model.snapshot import encode_snapshot
 from autoscaler.service.cycle import Outcome
 from autoscaler.service.readiness import CheckResult, all_ready
 
 MAX_ROWS: Final = 5_000
 DEFAULT_ROWS: Final = 1_000
+EXPLAINED_ROWS: Final = 20
+"""Kinds that can share one name, and more."""
 HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -142,7 +146,7 @@ class _Pages:
         ]
         if not rows:
             raise _problem(web.HTTPNotFound, "no workload of this name holds or wants accelerators")
-        return await _json(lambda: {**_made(outcome), "workloads": rows[:DEFAULT_ROWS]})
+        return await _json(lambda: {**_made(outcome), "workloads": _in_full(outcome, rows[:EXPLAINED_ROWS])})
 
     async def ledger(self, request: web.Request) -> web.Response:
         """The ledger's entries, the latest act first, perhaps of one namespace."""
@@ -207,6 +211,11 @@ def _plan_document(outcome: Outcome, urls: dict[str, str], limit: int) -> dict[s
         "left_out": left_out,
         "plan": bounded,
     }
+
+
+def _in_full(outcome: Outcome, rows: Sequence[ExplainRow]) -> tuple[ExplainRow, ...]:
+    snapshot = outcome.snapshot
+    return explain_fully(snapshot, outcome.policy.policy, snapshot.taken_ms, rows)
 
 
 def _made(outcome: Outcome) -> dict[str, Any]:

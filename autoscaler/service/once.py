@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from autoscaler.kube.discovery import Absent, Denied, discover
 from autoscaler.kube.errors import ApiError, Forbidden, KubeError
-from autoscaler.kube.kinds import KINDS
+from autoscaler.kube.kinds import KINDS, Kind
 from autoscaler.kube.session import KubeSession
 from autoscaler.kube.watch import StoreWriter
 from autoscaler.model.policy import Policy
@@ -26,6 +26,7 @@ from autoscaler.service.peers import (
     prometheus_client,
     read_series,
     require_live,
+    serving_profiles,
 )
 from autoscaler.service.readiness import KindState
 from autoscaler.service.settings import Settings
@@ -45,6 +46,7 @@ async def read_live(
     require_live(settings)
     access = await cluster_access(settings, environ)
     profiles = await exporter_profiles(settings)
+    serving = await serving_profiles(settings)
     async with kube_session(settings, access) as session, await prometheus_client(settings) as client:
         stores = Stores(policy.resources)
         try:
@@ -53,7 +55,7 @@ async def read_live(
             raise ServiceError(f"{access.server}: {error}") from None
         _refuse_blindness(states, access.server)
         show("metrics")
-        series = await read_series(SeriesReader(client, profiles), session, policy)
+        series = await read_series(SeriesReader(client, profiles, serving=serving), session, policy)
         now_ms = session.server_time_ms()
         if now_ms is None:
             raise ServiceError(f"{access.server}: its answers carry no Date, so no age can be judged")
@@ -89,33 +91,33 @@ async def _fill(
             case Denied(reason=reason):
                 states.append(KindState(kind=name, access="forbidden", detail=reason))
             case _:
-                states.append(await _read_kind(session, name, stores.writers[name], show))
+                states.append(await _read_kind(session, found.served[name], stores.writers[name], show))
     return found.server_version, states
 
 
 async def _read_kind(
-    session: KubeSession, name: str, writer: StoreWriter[Any], show: Callable[[str], None]
+    session: KubeSession, kind: Kind[Any], writer: StoreWriter[Any], show: Callable[[str], None]
 ) -> KindState:
     for attempt in range(1, _LIST_ATTEMPTS + 1):
         try:
-            await _list_all(session, name, writer, show)
+            await _list_all(session, kind, writer, show)
             break
         except Forbidden as error:
-            return KindState(kind=name, access="forbidden", detail=error.message)
+            return KindState(kind=kind.name, access="forbidden", detail=error.message)
         except ApiError as error:
             if not error.expired or attempt == _LIST_ATTEMPTS:
                 raise
-    return KindState(kind=name, access="available", synced=True)
+    return KindState(kind=kind.name, access="available", synced=True)
 
 
 async def _list_all(
-    session: KubeSession, name: str, writer: StoreWriter[Any], show: Callable[[str], None]
+    session: KubeSession, kind: Kind[Any], writer: StoreWriter[Any], show: Callable[[str], None]
 ) -> None:
     writer.begin_relist()
     token, version, count = "", "", 0
     while True:
-        show(f"{name} {count}")
-        page = await session.list_page(KINDS[name], limit=PAGE_SIZE, continue_token=token, retry=True)
+        show(f"{kind.name} {count}")
+        page = await session.list_page(kind, limit=PAGE_SIZE, continue_token=token, retry=True)
         items = page.items or []
         count += len(items)
         writer.relist_page(items)

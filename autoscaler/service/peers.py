@@ -5,19 +5,21 @@ Whatever is wrong with the way to them is a configuration error with one sentenc
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from autoscaler.kube.config import ClusterAccess, find_access
 from autoscaler.kube.errors import AccessError
 from autoscaler.kube.session import KubeSession, RequestRecord, SessionLimits
 from autoscaler.model.policy import Policy
 from autoscaler.observe.answers import Answer
+from autoscaler.observe.matrix import MatrixAnswer
 from autoscaler.observe.profiles import Profile, ProfileError, load_profiles
-from autoscaler.observe.prometheus import PrometheusClient, PrometheusError, Unreachable
+from autoscaler.observe.prometheus import PrometheusClient, ServerError, TimedOut
 from autoscaler.observe.reader import SeriesReader, Spans
 from autoscaler.observe.series import SeriesReading
+from autoscaler.observe.serving import ServingProfile, load_serving_profiles
 from autoscaler.service.config_root import shipped_config
 from autoscaler.service.faults import ConfigError
 from autoscaler.service.settings import Settings
@@ -27,6 +29,8 @@ _PATH: Final = re.compile(
     r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/[^/]+(?=/[^/]))?/([^/]+)(?:/[^/]+(?:/([^/]+))?)?"
 )
 """Resource and subresource of a request's path; names of objects are never a label."""
+_Profiles = TypeVar("_Profiles")
+_Answered = TypeVar("_Answered", Answer, MatrixAnswer)
 _FUNCTION: Final = re.compile(r"\b(\w+_over_time|timestamp|time|count)\b")
 
 
@@ -59,13 +63,21 @@ def kube_session(
 
 
 async def exporter_profiles(settings: Settings) -> tuple[Profile, ...]:
-    """The operator's profiles, else the shipped ones."""
-    return await asyncio.to_thread(_load_profiles, settings.profiles_dir)
+    """The shipped profiles and the operator's own, which replace shipped ones of the same name."""
+    return await asyncio.to_thread(_load, load_profiles, settings.profiles_dir, ".")
 
 
-def _load_profiles(folder: Path | None) -> tuple[Profile, ...]:
+async def serving_profiles(settings: Settings) -> tuple[ServingProfile, ...]:
+    """The same for inference servers: the folder `serving` beside the exporters'."""
+    return await asyncio.to_thread(_load, load_serving_profiles, settings.profiles_dir, "serving")
+
+
+def _load(load: Callable[..., _Profiles], own: Path | None, part: str) -> _Profiles:
+    if own is not None and not own.is_dir():
+        raise ConfigError(f"exporter profiles: {own} is not a folder")
+    folders = (shipped_config() / "profiles" / part, *((own / part,) if own else ()))
     try:
-        return load_profiles(folder or shipped_config() / "profiles")
+        return load(*folders)
     except ProfileError as error:
         raise ConfigError(f"exporter profile: {error}") from None
 
@@ -79,10 +91,16 @@ async def prometheus_client(settings: Settings, metrics: Metrics | None = None) 
         "token_file": settings.prometheus_token_file,
         "ca_file": ca_file,
         "headers": {name: value.get_secret_value() for name, value in settings.prometheus_headers.items()},
+        "params": settings.prometheus_params,
+        "method": "GET" if settings.prometheus_method == "get" else "POST",
+        "timeout_s": settings.prometheus_timeout / 1000,
     }
-    if metrics is None:
-        return PrometheusClient(settings.prometheus_url, **options)
-    return CountedPrometheus(settings.prometheus_url, metrics, **options)
+    try:
+        if metrics is None:
+            return PrometheusClient(settings.prometheus_url, **options)
+        return CountedPrometheus(settings.prometheus_url, metrics, **options)
+    except ValueError as error:
+        raise ConfigError(f"the metrics store's settings: {error}") from None
 
 
 class CountedPrometheus(PrometheusClient):
@@ -94,20 +112,29 @@ class CountedPrometheus(PrometheusClient):
 
     async def query(self, promql: str, *, at_ms: int | None = None) -> Answer:
         """As the client's."""
+        return await self._counted(query_name(promql), super().query(promql, at_ms=at_ms))
+
+    async def query_range(self, promql: str, *, start_ms: int, end_ms: int, step_ms: int) -> MatrixAnswer:
+        """As the client's."""
+        asked = super().query_range(promql, start_ms=start_ms, end_ms=end_ms, step_ms=step_ms)
+        return await self._counted(f"range:{query_name(promql)}", asked)
+
+    async def _counted(self, name: str, asked: Awaitable[_Answered]) -> _Answered:
         began_s = self._metrics.now_s()
         outcome = "error"
         try:
-            answer = await super().query(promql, at_ms=at_ms)
+            answer = await asked
             outcome = "partial" if answer.warnings else "empty" if answer.result.strip() == b"[]" else "ok"
-        except Unreachable as error:
-            outcome = "timeout" if "no answer in" in str(error) else "error"
+        except TimedOut:
+            outcome = "timeout"
             raise
-        except PrometheusError:
+        except ServerError as error:
+            outcome = "timeout" if error.timed_out else "error"
             raise
         else:
             return answer
         finally:
-            self._metrics.query_answered(query_name(promql), outcome, self._metrics.now_s() - began_s)
+            self._metrics.query_answered(name, outcome, self._metrics.now_s() - began_s)
 
 
 def query_name(promql: str) -> str:
@@ -123,6 +150,8 @@ def spans_of(policy: Policy) -> Spans:
         history_ms=int(policy.need.history_window),
         interval_ms=int(policy.evidence.interval),
         source_job=policy.evidence.source_job,
+        profiles=policy.evidence.profiles,
+        namespaces=policy.resources.namespaces,
     )
 
 

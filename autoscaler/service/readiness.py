@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from autoscaler.model.breaker import FleetHealth
 from autoscaler.model.cluster import Control
 from autoscaler.model.duration import format_duration
 from autoscaler.model.evidence import Telemetry
@@ -20,7 +21,20 @@ LOST_AFTER_S: Final = 120.0
 
 Access = Literal["available", "absent", "forbidden", "unknown"]
 CHECK_NAMES: Final = (
-    *("api-server", "watch", "access", "prometheus", "series", "clock", "policy", "cycle", "lease", "ledger"),
+    *(
+        "api-server",
+        "watch",
+        "access",
+        "prometheus",
+        "series",
+        "clock",
+        "fleet",
+        "history",
+        "policy",
+        "cycle",
+        "lease",
+        "ledger",
+    ),
 )
 
 
@@ -166,6 +180,15 @@ def _provenance(telemetry: Telemetry) -> str:
     if telemetry.source_job:
         return f"scrape jobs pinned by {telemetry.source_job}: {jobs}"
     return f"unpinned, the only scrape job: {jobs}"
+
+
+def fleet_check(health: FleetHealth) -> CheckResult:
+    """Whether anything may be taken away; a frozen fleet is judged and explained as ever, so this is no unreadiness."""
+    named = "" if health.attribution is None else f", attribution {health.attribution:.0%}"
+    numbers = f"{health.measured} of {health.units} units measured, {health.seen} seen{named}"
+    return _check(
+        "fleet", ok=not health.frozen, detail=f"frozen: {health.frozen}" if health.frozen else numbers
+    )
 
 
 def cycle_check(state: CycleState) -> CheckResult:

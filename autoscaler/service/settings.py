@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NoReturn
+from urllib.parse import unquote
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
@@ -21,6 +22,7 @@ from pydantic_settings import (
 )
 
 from autoscaler.model.duration import Duration, DurationError, format_duration, parse_duration
+from autoscaler.observe.prometheus import RESERVED_PARAMS
 from autoscaler.service.faults import ConfigError
 from autoscaler.service.policy_variables import PREFIX, SHORT_NAMES, policy_overrides, policy_variables
 
@@ -30,8 +32,9 @@ _SERVICE_LINK: Final = re.compile(
 _SERVICE_LINK_PORT: Final = re.compile(r"AUTOSCALER_(?:\w+_)?PORT")
 _SERVICE_LINK_URL: Final = re.compile(r"(?:tcp|udp|sctp)://")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PARAM_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*(\[\])?", re.ASCII)
 IN_CLUSTER_LISTEN: Final = "0.0.0.0:8080"
-DURATIONS: Final = frozenset({"cycle", "debounce"})
+DURATIONS: Final = frozenset({"cycle", "debounce", "prometheus_timeout"})
 LOCAL_LISTEN: Final = "127.0.0.1:8080"
 
 
@@ -62,6 +65,21 @@ def _headers(value: Any) -> Any:
             raise ValueError("expected Name=value pairs separated by commas, e.g. X-Scope-OrgID=team-a")
         headers[name.strip()] = SecretStr(text.strip())
     return headers
+
+
+def _params(value: Any) -> Any:
+    """``name=value`` pairs, separated by commas; percent-encoding writes a comma inside a value. Names may repeat."""
+    if not isinstance(value, str):
+        return value
+    params: list[tuple[str, str]] = []
+    for pair in filter(None, (item.strip() for item in value.split(","))):
+        name, separator, text = (unquote(part.strip()) for part in pair.partition("="))
+        if not separator or not _PARAM_NAME.fullmatch(name) or not text.isprintable():
+            raise ValueError("expected name=value pairs separated by commas, e.g. partial_response=false")
+        if name in RESERVED_PARAMS:
+            raise ValueError(f"{name} is set by each query itself")
+        params.append((name, text))
+    return tuple(params)
 
 
 def _url(value: str) -> str:
@@ -103,6 +121,18 @@ class Settings(BaseSettings):
     prometheus_headers: Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_headers)] = Field(
         {}, description="extra request headers, Name=value separated by commas"
     )
+    prometheus_params: Annotated[tuple[tuple[str, str], ...], NoDecode, BeforeValidator(_params)] = Field(
+        (),
+        description="extra parameters of every query, name=value separated by commas, e.g. partial_response=false (Thanos), "
+        "nocache=1 (VictoriaMetrics); no secrets here",
+    )
+    prometheus_method: Literal["post", "get"] = Field(
+        "post", description="get: for a store or proxy that refuses POST (405)"
+    )
+    prometheus_timeout: DurationText = Field(
+        Duration(30_000),
+        description="limit of one query, in the store (nine tenths of it) and in waiting for it",
+    )
     kubeconfig: Path | None = Field(
         None, description="kubeconfig file; unset: in-cluster, else ~/.kube/config"
     )
@@ -114,7 +144,9 @@ class Settings(BaseSettings):
         "",
         description=f"HOST:PORT of the HTTP server; unset: {IN_CLUSTER_LISTEN} in a cluster, else {LOCAL_LISTEN}",
     )
-    profiles_dir: Path | None = Field(None, description="exporter profiles; unset: the shipped ones")
+    profiles_dir: Path | None = Field(
+        None, description="own exporter profiles, beside the shipped ones; one of the same name replaces it"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
     api_qps: float = Field(20.0, gt=0, le=1000, description="requests per second to the API server")
@@ -161,6 +193,8 @@ class Settings(BaseSettings):
                 value = {key: str(item) for key, item in value.items()}
             elif isinstance(value, Path):
                 value = str(value)
+            elif name == "prometheus_params":
+                value = [f"{key}={item}" for key, item in value]
             shown[name] = list(value) if isinstance(value, tuple) else value
         shown["prometheus_url"] = re.sub(r"//[^/@]*@", "//**********@", self.prometheus_url)
         return shown

@@ -12,8 +12,10 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
 from autoscaler import __version__
+from autoscaler.model.evidence import Telemetry
 from autoscaler.model.plan import Plan
 from autoscaler.model.reasons import ACTING, Reason
+from autoscaler.service.evidence_metrics import EvidenceMetrics
 from autoscaler.service.readiness import CHECK_NAMES, CheckResult
 
 P: Final = "gpu_autoscaler_"
@@ -62,7 +64,6 @@ class Metrics:
         self._prom_success = Gauge(
             P + "prom_last_success_timestamp_seconds", "When every query was last answered.", registry=r
         )
-        self._coverage = Gauge(P + "metric_coverage_ratio", "Units with usable samples / units.", registry=r)
         self._candidates = Gauge(
             P + "candidates", "Workloads in the newest plan.", ("verdict", "reason"), registry=r
         )
@@ -95,6 +96,7 @@ class Metrics:
         self._task_deaths = Counter(
             P + "task_exceptions", "Background tasks that died.", ("task",), registry=r
         )
+        self._evidence = EvidenceMetrics(r, P)
         self._build_acting(r)
         gauges = (
             ("requested", "Held by workloads"),
@@ -201,7 +203,8 @@ class Metrics:
         self._resources.clear()
         for reason in Reason:
             self._candidates.labels(_verdict(reason), reason.value).set(0)
-        for figure in (self._coverage, self._paused, self._open_acts, self._contested):
+        self._evidence.forget()
+        for figure in (self._paused, self._open_acts, self._contested):
             figure.set(0)
 
     def memory(self, *, paused: bool, open_acts: int, contested: int) -> None:
@@ -240,10 +243,14 @@ class Metrics:
         self._cycles.labels(trigger).inc()
         if reaction_s is not None:
             self._reaction.observe(reaction_s)
-        self._coverage.set(plan.fleet.coverage)
+        self._evidence.planned(plan)
         self._count_candidates(plan)
         self._count_decisions(plan)
         self._count_boards(plan)
+
+    def evidence_read(self, telemetry: Telemetry) -> None:
+        """What a reading could not use: series without an owner and values that are none."""
+        self._evidence.read(telemetry)
 
     def _count_candidates(self, plan: Plan) -> None:
         counts = dict.fromkeys(Reason, 0)

@@ -4,7 +4,7 @@ import socket
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from autoscaler.act.contract import AuthorityLostError
@@ -14,9 +14,12 @@ from autoscaler.decide import plan
 from autoscaler.kube.lease import LeaseClient, LeaseTimes
 from autoscaler.kube.session import KubeSession
 from autoscaler.model.policy import Policy
+from autoscaler.model.snapshot import Snapshot
+from autoscaler.observe.history.feed import RangeSource
 from autoscaler.observe.reader import SeriesReader
 from autoscaler.observe.series import SeriesReading
 from autoscaler.observe.stores import Stores
+from autoscaler.service.breaker import Breaker
 from autoscaler.service.clock import Clock
 from autoscaler.service.cluster import ClusterWatch
 from autoscaler.service.cycle import Cycle, Sources
@@ -29,6 +32,7 @@ from autoscaler.service.logs import Log
 from autoscaler.service.peers import read_series
 from autoscaler.service.policy_file import PolicySource
 from autoscaler.service.recheck import LatestReading, Rechecker
+from autoscaler.service.remembering import Remembering
 from autoscaler.service.settings import Settings
 from autoscaler.service.telemetry import Metrics
 from autoscaler.service.triggers import Alarm, sensors
@@ -49,11 +53,20 @@ class Machine:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetricsStore:
+    """The metrics store: who reads the present from it, and who answers for the past."""
+
+    reader: SeriesReader
+    client: RangeSource
+
+
+@dataclass(frozen=True, kw_only=True)
 class Parts:
     """What the process runs."""
 
     cluster: ClusterWatch
     led: Led
+    remembering: Remembering
 
 
 def identity_of(settings: Settings) -> str:
@@ -62,7 +75,7 @@ def identity_of(settings: Settings) -> str:
 
 
 def wire(
-    settings: Settings, session: KubeSession, reader: SeriesReader, policy: PolicySource, machine: Machine
+    settings: Settings, session: KubeSession, store: MetricsStore, policy: PolicySource, machine: Machine
 ) -> Parts:
     """The parts of one process, not yet running."""
     resources, alarm = policy.loaded.policy.resources, Alarm(machine.clock)
@@ -77,19 +90,27 @@ def wire(
     )
 
     async def read(in_force: Policy) -> SeriesReading:
-        return await read_series(reader, session, in_force)
+        return await read_series(store.reader, session, in_force)
 
     async def query(in_force: Policy) -> SeriesReading:
         await hands.refresh(in_force)
         return await readings.read(in_force)
 
-    readings = LatestReading(read, machine.clock)
+    def assembled(frozen: FrozenCluster, reading: SeriesReading, in_force: Policy) -> Snapshot:
+        snapshot = assemble_frozen(frozen, reading, in_force)
+        remembering.saw(frozen.stores, reading, snapshot, in_force)
+        return snapshot
+
+    readings, breaker = LatestReading(read, machine.clock), Breaker()
+    remembering = Remembering(store.client, clock=machine.clock, log=machine.log)
     sources: Sources[FrozenCluster, SeriesReading] = Sources(
         blocked=cluster.blocked,
         query=query,
-        freeze=lambda: cluster.freeze(stores, hands.memory()),
-        assemble=assemble_frozen,
-        decide=plan,
+        freeze=lambda: replace(
+            cluster.freeze(stores, hands.memory()), watch=breaker.watch, histories=remembering.latest
+        ),
+        assemble=assembled,
+        decide=breaker.decide,
     )
     leadership = _leadership(settings, session, machine, lambda: hands.ledger.largest_term)
     recorder = _recorder(session, leadership, machine) if settings.events == "true" else None
@@ -122,7 +143,7 @@ def wire(
         metrics=machine.metrics,
         log=machine.log,
     )
-    return Parts(cluster=cluster, led=led)
+    return Parts(cluster=cluster, led=led, remembering=remembering)
 
 
 @dataclass(frozen=True)
@@ -148,7 +169,7 @@ def _hands(
         reading=look.readings,
         freeze=look.sources.freeze,
         assemble=look.sources.assemble,
-        decide=look.sources.decide,
+        decide=plan,
         policy=lambda: policy.loaded.policy,
     )
     return Hands(

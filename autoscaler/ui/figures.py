@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime
 
+from autoscaler.model.duration import format_duration
 from autoscaler.model.ledger import Change
 from autoscaler.model.plan import Action, ExplainRow, Lever, Need
+from autoscaler.model.quality import Quality
 
 _LAST_MS = 253_402_300_800_000
 """The year 10000, which the calendar in use does not have."""
@@ -19,6 +21,23 @@ def boards(milli: int) -> str:
 def share(ratio: float | None) -> str:
     """A ratio in percent: "12 %"; a dash where it is not known."""
     return UNKNOWN if ratio is None else f"{ratio * 100:.0f} %"
+
+
+def span(ms: int | None) -> str:
+    """A length of time: "1m30s"; a dash where it is not known."""
+    return UNKNOWN if ms is None else format_duration(ms)
+
+
+def interval(quality: Quality) -> str:
+    """The sample interval, and whether it was measured or stated; a dash without samples."""
+    if not quality.interval_ms:
+        return UNKNOWN
+    return f"{span(quality.interval_ms)} ({'measured' if quality.interval_measured else 'stated'})"
+
+
+def source(quality: Quality) -> str:
+    """The exporter profile and the signal that was read; a dash where none was."""
+    return f"{quality.profile} {quality.signal}".strip() or UNKNOWN
 
 
 def need_range(need: Need | None) -> str:

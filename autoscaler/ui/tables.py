@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autoscaler.model.plan import ExplainRow, Plan, Verdict
+from autoscaler.model.quality import Quality
 from autoscaler.model.reasons import CATALOGUE, Reason
 from autoscaler.ui import figures
 from autoscaler.ui.escape import printable
@@ -28,6 +29,11 @@ def cell(value: object, style: str = "") -> Text:
     return Text(printable(str(value)), style=style, overflow="fold")
 
 
+def verdict_cell(verdict: Verdict) -> Text:
+    """A verdict in its colour."""
+    return cell(verdict, _VERDICT_STYLE[verdict])
+
+
 def fleet_header(plan: Plan, facts: Iterable[tuple[str, str]] = ()) -> Group:
     """The cluster in three lines; ``facts`` are further pairs to state, such as URLs."""
     fleet = plan.fleet
@@ -44,6 +50,8 @@ def fleet_header(plan: Plan, facts: Iterable[tuple[str, str]] = ()) -> Group:
             f"(coverage {figures.share(fleet.coverage)})"
         ),
     ]
+    if fleet.health.frozen:
+        lines.append(cell(f"! frozen, nothing is taken away: {fleet.health.frozen}", style="bold red"))
     lines += [cell(f"! {fault}", style="bold red") for fault in fleet.faults]
     return Group(*lines)
 
@@ -85,7 +93,9 @@ def workload_table(rows: Iterable[ExplainRow], *, wide: bool = False) -> Table:
     add_columns(table, ("WORKLOAD", 22), ("UNITS", 5), ("HELD", 4), ("USE", 5), ("NEED", 11), ("VERDICT", 10))
     add_columns(table, ("REASON", 10), ("DETAIL" if wide else "CHANGE OR REMEDY", 14))
     if wide:
-        for name in ("REMEDY", "KIND", "RESOURCE", "ROLE", "COVERAGE", "SIGNAL", "CHANGE"):
+        for name in ("REMEDY", "KIND", "RESOURCE", "ROLE", "CHANGE"):
+            add_columns(table, (name, 4))
+        for name in ("MEASURED", "SOURCE", "COVERAGE", "AGE", "INTERVAL", "NOT MEASURED"):
             add_columns(table, (name, 4))
     for row in rows:
         cells = [
@@ -94,7 +104,7 @@ def workload_table(rows: Iterable[ExplainRow], *, wide: bool = False) -> Table:
             cell(row.held),
             cell(figures.share(row.use_ratio)),
             cell(figures.need_range(row.need)),
-            cell(row.verdict, _VERDICT_STYLE[row.verdict]),
+            verdict_cell(row.verdict),
             cell(row.reason, "bold" if row.action else ""),
             cell(row.detail if wide else _short(row)),
         ]
@@ -104,12 +114,23 @@ def workload_table(rows: Iterable[ExplainRow], *, wide: bool = False) -> Table:
                 cell(row.workload.kind),
                 cell(row.resource),
                 cell(f"{row.role} ({row.role_cause})" if row.role_cause else row.role),
-                cell(figures.share(row.coverage)),
-                cell(row.signal),
                 cell(figures.change(row.action) if row.action else figures.UNKNOWN),
+                *_quality_cells(row.quality),
             ]
         table.add_row(*cells)
     return table
+
+
+def _quality_cells(quality: Quality) -> list[Text]:
+    """How good the figures are, or why there are none."""
+    return [
+        cell(f"{quality.measured} of {quality.judged}"),
+        cell(figures.source(quality)),
+        cell(figures.share(quality.coverage)),
+        cell(figures.span(quality.age_ms)),
+        cell(figures.interval(quality)),
+        cell(quality.doubt or figures.UNKNOWN),
+    ]
 
 
 def refusal_table(plan: Plan, *, wide: bool = False) -> Table:

@@ -12,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from autoscaler.model.plan import ExplainRow, Plan
+from autoscaler.model.quality import Quality
 from autoscaler.ui import figures, tables
 from autoscaler.ui.escape import printable_json
+from autoscaler.ui.evidence_parts import evidence_parts
 from autoscaler.ui.tables import cell
 
 Form: TypeAlias = Literal["table", "wide", "json", "yaml"]
@@ -104,7 +106,9 @@ def _explained(row: ExplainRow) -> Group:
         parts += [Text(), Text("rules", style="bold"), _checks(row)]
     if row.refusals:
         parts += [Text(), Text("refused", style="bold"), _refusals(row)]
-    if row.queries:
+    if row.explanation is not None:
+        parts += evidence_parts(row.explanation)
+    elif row.queries:
         parts += [Text(), Text("queries", style="bold"), *(cell(f"  {query}") for query in row.queries)]
     return Group(*parts)
 
@@ -125,6 +129,8 @@ def _facts(row: ExplainRow) -> list[tuple[str, str]]:
             f"{figures.share(row.use_ratio)} of the window's mean, coverage {figures.share(row.coverage)}",
         ),
         ("signal", row.signal),
+        ("data", _data(row.quality)),
+        ("not measured", row.quality.doubt),
     ]
     if need is not None:
         detail = (
@@ -135,6 +141,17 @@ def _facts(row: ExplainRow) -> list[tuple[str, str]]:
         facts.append(("need", detail))
     facts.append(("to change", tables.remedy(row)))
     return facts
+
+
+def _data(quality: Quality) -> str:
+    """How good the figures are; empty where nothing was read of it."""
+    if not quality.signal:
+        return ""
+    return (
+        f"{figures.source(quality)}, a sample every {figures.interval(quality)}, "
+        f"coverage {figures.share(quality.coverage)}, newest sample {figures.span(quality.age_ms)} old, "
+        f"{quality.measured} of {quality.judged} units measured"
+    )
 
 
 def _checks(row: ExplainRow) -> Table:

@@ -35,6 +35,8 @@ QUICK_POLICY = {
     "AUTOSCALER_EVIDENCE_SOURCE_JOB": f"{EXPORTER_JOB}|{OTHER_JOB}",
     "AUTOSCALER_EVIDENCE_MIN_COVERAGE": "0.8",  # a busy machine loses a scrape now and then
     "AUTOSCALER_EVIDENCE_FLEET_COVERAGE": "0",  # rooms without evidence must not blind the others
+    "AUTOSCALER_EVIDENCE_FLEET_FALL": "1",  # nor rooms that lose theirs
+    "AUTOSCALER_EVIDENCE_FLEET_FALL_WITHIN": "5s",
     "AUTOSCALER_METHODS_IDLE_FLOOR": "10s",
     "AUTOSCALER_METHODS_START_GRACE": "1s",
     "AUTOSCALER_NEED_CONFIDENCE_UNIT": "1s",

@@ -8,13 +8,12 @@ from autoscaler.model.reasons import Reason
 
 
 def guard_fleet_coverage(world: World, judged: Judged) -> Ruling:
-    """Nothing is taken away while too small a share of the fleet is measured."""
-    name, coverage = "fleet coverage", judged.coverage
-    measured, units = coverage.measured, coverage.units
+    """Nothing is taken away during an incident of the monitoring, nor before a full window has passed since."""
+    name, fleet = "fleet coverage", judged.fleet
+    if fleet.frozen:
+        return Ruling(name, fleet.frozen, Reason.FLEET_BLIND)
     least = world.policy.evidence.fleet_coverage
-    if units and measured / units < least:
-        return Ruling(name, f"{measured} of {units} units measured, {least:.0%} needed", Reason.FLEET_BLIND)
-    return Ruling(name, f"{measured} of {units} units measured")
+    return Ruling(name, f"{fleet.measured} of {fleet.units} units measured, {least:.0%} needed")
 
 
 def guard_clock_skew(world: World, judged: Judged) -> Ruling:

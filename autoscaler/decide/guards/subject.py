@@ -93,6 +93,9 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
         return Ruling(
             name, f"{case.resource} is not counted in whole boards", Reason.NO_LEVER, "it is reported only"
         )
+    if any(shape.resource_claims for shape in case.distinct_shapes):
+        detail = "it holds devices by resource claims, which are read and never changed: advice only"
+        return Ruling(name, detail, Reason.NO_LEVER, "it is reported only")
     unseen = unjudged(case)
     if unseen:
         detail = f"beside {case.resource} it holds {', '.join(unseen)}, which is not judged: advice only"
@@ -138,6 +141,12 @@ def guard_evidence(world: World, judged: Judged) -> Ruling:
         if reason is not None:
             why = getattr(observation, "why", "")
             return Ruling(name, f"pod {unit.pod.name}: {why}", reason)
+    parts = [b for unit in judged.assessment.measured for b in unit.boards if b.shares > 1 or "/" in b.device]
+    if parts and is_board(judged.case.resource, world.policy.resources):
+        detail = (
+            f"{parts[0].device} is a part of a board, although {judged.case.resource} stands for a whole one"
+        )
+        return Ruling(name, detail, Reason.SHARED_BOARD)
     worst = min(unit.coverage for unit in judged.assessment.measured)
     least = world.policy.evidence.min_coverage
     return Ruling(

@@ -83,8 +83,13 @@ def load_of(world: World, judged: Judged) -> Load:
     units, held, need = judged.assessment.measured, judged.case.held, judged.assessment.need
     boards = [board for unit in units for board in unit.boards]
     rules, confidence = world.policy.need, need.confidence if need else 0.0
-    load = activity_of(boards) * MILLI / ACTIVITY_SCALE / rules.target_utilization * (1 + rules.margin)
-    peaks = max(1, -(-sum(board.history_peak for board in boards) // (ACTIVITY_SCALE * held)))
+    past = judged.assessment.past
+    used = max(activity_of(boards) * MILLI / ACTIVITY_SCALE, past.total_milli)
+    load = used / rules.target_utilization * (1 + rules.margin)
+    peak = max(
+        -(-sum(board.history_peak for board in boards) * MILLI // ACTIVITY_SCALE), past.total_peak_milli
+    )
+    peaks = max(1, -(-peak // (MILLI * held)))
     needed = max(-(-boards_for(confident(load, confidence)) // held), peaks)
     known = f"{load / MILLI:.2f} boards of load" if confidence > 0 else "unknown load"
     return Load(

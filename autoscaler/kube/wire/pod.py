@@ -143,6 +143,13 @@ class SchedulingGate(Wire):
     name: str = ""
 
 
+class PodResourceClaim(Wire):
+    """A claim that a pod uses: by its name, or made from a template under a name that only the status tells."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodSpec(Wire):
     """A pod's specification, live or in a template."""
 
@@ -163,7 +170,7 @@ class PodSpec(Wire):
     overhead: dict[str, str] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     volumes: list[Volume] | None = None
-    resource_claims: list[Present] | None = None
+    resource_claims: list[PodResourceClaim] | None = None
 
 
 class TerminatedState(Wire):
@@ -190,6 +197,26 @@ class ContainerStatus(Wire):
     last_state: ContainerState | None = None
 
 
+class ClaimStatus(Wire):
+    """The generated name of a claim; None where the pod needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ExtendedRequest(Wire):
+    """An extended resource that devices of a claim stand in for."""
+
+    resource_name: str = ""
+
+
+class ExtendedClaimStatus(Wire):
+    """The claim that the scheduler made for extended resources that a device class backs."""
+
+    request_mappings: list[ExtendedRequest] | None = None
+    resource_claim_name: str = ""
+
+
 class PodStatus(Wire):
     """A pod's status."""
 
@@ -200,6 +227,8 @@ class PodStatus(Wire):
     qos_class: str = ""
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
+    resource_claim_statuses: list[ClaimStatus] | None = None
+    extended_resource_claim_status: ExtendedClaimStatus | None = None
 
 
 class Pod(Wire):

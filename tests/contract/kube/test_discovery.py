@@ -1,12 +1,13 @@
 """What exists and what we may read is named per kind, never guessed."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from autoscaler.kube.discovery import Absent, Available, Denied, discover
 from autoscaler.kube.errors import ServerError
-from autoscaler.kube.kinds import CRON_JOB, DEPLOYMENT, KINDS, POD, Kind
+from autoscaler.kube.kinds import CRON_JOB, DEPLOYMENT, DEVICE_CLASS, KINDS, POD, RESOURCE_CLAIM, Kind
 
 pytestmark = pytest.mark.contract
 
@@ -81,6 +82,24 @@ async def test_a_kind_the_server_does_not_have_is_absent_and_not_reviewed(
 
     assert found.kinds["CronJob"] == Absent("CronJob", "the server has no cronjobs in batch/v1")
     assert sum(request.path == REVIEWS for request in api.requests) == 2
+
+
+async def test_a_kind_that_is_served_at_an_older_version_only_is_read_there(
+    api: Any, connect: Any, server: Any
+) -> None:
+    older = replace(RESOURCE_CLAIM, version="v1beta1", older=())
+    server(POD, older)
+    async with connect() as session:
+        found = await discover(session, [POD, RESOURCE_CLAIM, DEVICE_CLASS])
+    versions = {body["spec"]["resourceAttributes"]["version"] for body in api.bodies if body}
+
+    assert found.kinds["ResourceClaim"] == Available("ResourceClaim")
+    assert found.served["ResourceClaim"].path == older.path
+    assert found.kinds["DeviceClass"] == Absent(
+        "DeviceClass",
+        "the server has no deviceclasses in resource.k8s.io/v1 or resource.k8s.io/v1beta2 or resource.k8s.io/v1beta1",
+    )
+    assert versions == {"v1", "v1beta1"}
 
 
 async def test_a_denied_verb_is_named_with_the_servers_reason(connect: Any, server: Any) -> None:

@@ -12,15 +12,17 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from autoscaler.observe.answers import Answer, vector_rows
+from autoscaler.observe.answers import PARTIAL, Answer, vector_rows
 from autoscaler.observe.prometheus import (
     BadQuery,
+    MethodRefused,
     NotPrometheus,
     PrometheusClient,
     PrometheusError,
     Refused,
     ServerError,
     Throttled,
+    TimedOut,
     TooLarge,
     Unreachable,
 )
@@ -68,8 +70,8 @@ async def test_a_query_is_a_form_post_at_the_given_time() -> None:
         await client.query("up")
 
     assert asked == [
-        ("POST", "/api/v1/query", {"query": "up", "time": "1800000000.125"}),
-        ("POST", "/api/v1/query", {"query": "up"}),
+        ("POST", "/api/v1/query", {"query": "up", "time": "1800000000.125", "timeout": "27"}),
+        ("POST", "/api/v1/query", {"query": "up", "timeout": "27"}),
     ]
 
 
@@ -95,13 +97,26 @@ def _catch_all(handler: Handler) -> web.Application:
     return app
 
 
-async def test_warnings_come_with_the_answer() -> None:
-    async with serving(
-        answering(200, vector(("p", "1"), warnings=["store gateway down"], infos=["i"]))
-    ) as client:
+STYLE = "PromQL info: metric might not be a counter (1:6)"
+
+
+@pytest.mark.parametrize(
+    ("said", "warnings", "infos"),
+    [
+        ({"warnings": ["store gateway down"], "infos": [STYLE]}, ("store gateway down",), (STYLE,)),
+        ({"infos": ["a zone was left out", STYLE]}, ("a zone was left out",), (STYLE,)),
+        ({"isPartial": True}, (PARTIAL,), ()),
+        ({"isPartial": False, "stats": {}, "warnings": None}, (), ()),
+    ],
+    ids=["prometheus", "unknown-info", "victoriametrics-partial", "victoriametrics-whole"],
+)
+async def test_whatever_may_be_missing_from_an_answer_is_a_warning(
+    said: dict[str, Any], warnings: tuple[str, ...], infos: tuple[str, ...]
+) -> None:
+    async with serving(answering(200, vector(("p", "1"), **said))) as client:
         answer = await client.query("up")
 
-    assert (answer.warnings, answer.infos) == (("store gateway down",), ("i",))
+    assert (answer.warnings, answer.infos) == (warnings, infos)
 
 
 async def test_an_empty_vector_and_a_zero_are_different_answers() -> None:
@@ -138,6 +153,10 @@ FAULT = {"status": "error", "errorType": "bad_data", "error": "parse error: unex
         (answering(500, "boom", kind="text/plain"), ServerError, "boom"),
         (answering(200, "<html>login</html>", kind="text/html"), NotPrometheus, "not an answer"),
         (answering(404, "404 page not found", kind="text/plain"), NotPrometheus, "404"),
+        (answering(405, "no POST here", kind="text/plain"), MethodRefused, "405: no POST here"),
+        (answering(408, "too slow", kind="text/plain"), NotPrometheus, "408"),
+        (answering(413, "max response size", kind="text/plain"), TooLarge, "413: max response size"),
+        (answering(502, "<html>bad gateway</html>", kind="text/html"), ServerError, "502"),
         (answering(200, {"kind": "Status", "status": "Failure"}), NotPrometheus, "no status and result"),
         (answering(200, {"version": "11.2"}), NotPrometheus, "not an answer"),
         (answering(204, ""), NotPrometheus, "204"),
@@ -157,6 +176,45 @@ async def test_a_bad_query_keeps_its_error_type() -> None:
     assert caught.value.error_type == "execution"
 
 
+@pytest.mark.parametrize(
+    ("status", "kind", "timed_out"), [(503, "timeout", True), (503, "unavailable", False)]
+)
+async def test_a_store_that_gave_up_for_time_is_told_from_one_that_is_down(
+    status: int, kind: str, timed_out: bool
+) -> None:
+    async with serving(answering(status, {**FAULT, "errorType": kind})) as client:
+        with pytest.raises(ServerError) as caught:
+            await client.query("up")
+
+    assert caught.value.timed_out == timed_out
+
+
+DATE = "Fri, 15 Jan 2027 08:00:00 GMT"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "Fri, 15 Jan 2027 08:01:30 GMT", "Date": DATE}, 90.0),
+        ({"Retry-After": "Fri, 15 Jan 2027 07:00:00 GMT", "Date": DATE}, 0.0),
+        ({"Retry-After": "999999999"}, 86_400.0),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-1"}, None),
+        ({}, None),
+    ],
+)
+async def test_how_long_the_store_wants_to_be_left_alone_is_kept(
+    status: int, headers: dict[str, str], wait_s: float | None
+) -> None:
+    async with serving(answering(status, "busy", kind="text/plain", **headers)) as client:
+        with pytest.raises((Throttled, ServerError)) as caught:
+            await client.query("up")
+
+    assert caught.value.retry_after_s == wait_s
+
+
 async def test_a_silent_server_is_a_timeout() -> None:
     silence = asyncio.Event()
 
@@ -165,7 +223,7 @@ async def test_a_silent_server_is_a_timeout() -> None:
         return web.Response()
 
     async with serving(handle, timeout_s=0.2) as client:
-        with pytest.raises(Unreachable, match=r"no answer in 0.2 s"):
+        with pytest.raises(TimedOut, match=r"no answer in 0.2 s"):
             await client.query("up")
         silence.set()
 
@@ -276,7 +334,10 @@ async def test_the_stores_clock_is_what_it_evaluates() -> None:
             await client.now_ms()
 
 
-@pytest.mark.parametrize("url", ["", "prometheus:9090", "ftp://host", "http://"])
+@pytest.mark.parametrize(
+    "url",
+    ["", "prometheus:9090", "ftp://host", "http://", "http://h:99999", "http://h/?tenant=a", "http://h/#x"],
+)
 def test_a_url_that_is_no_url_is_refused_at_once(url: str) -> None:
     with pytest.raises(ValueError, match="not an http"):
         PrometheusClient(url)

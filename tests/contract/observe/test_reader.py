@@ -191,5 +191,5 @@ async def test_recorded_data_is_read_at_its_own_time() -> None:
 
 
 def test_a_wanted_profile_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="no profile named amd"):
-        SeriesReader(PrometheusClient("http://localhost"), PROFILES, wanted=("amd",))
+    with pytest.raises(ValueError, match="no profile named none"):
+        SeriesReader(PrometheusClient("http://localhost"), PROFILES, wanted=("none",))

@@ -73,13 +73,13 @@ async def test_a_profile_that_only_a_second_job_publishes_is_not_trusted_either(
 
 
 async def test_a_profile_that_states_its_job_stays_trusted_beside_others() -> None:
-    dcgm: Profile = msgspec.structs.replace(PROFILES[0], match={"job": "gpu"})
+    dcgm: Profile = msgspec.structs.replace(BY_NAME["dcgm"], match={"job": "gpu"})
     store = Store(ENGINE, "gpu_gpu_utilization")
     store.fault = lambda query: (
         _jobs("gpu" if "DCGM" in query else "tenant") if query.startswith("count by (job)") else None
     )
     async with reading_from(store) as reader:
-        mixed = SeriesReader(reader._client, (dcgm, PROFILES[1]))
+        mixed = SeriesReader(reader._client, (dcgm, BY_NAME["seed"]))
         reading = await mixed.read(spans(), api_now_ms=unknown)
 
     assert ([p.profile.name for p in reading.profiles], reading.untrusted) == (["dcgm"], ("seed: tenant",))
@@ -110,7 +110,7 @@ async def test_history_of_another_job_is_not_kept() -> None:
 
 async def test_a_reading_that_takes_too_long_is_a_fault_and_the_next_one_is_whole() -> None:
     store = Store(ENGINE)
-    async with reading_from(store, deadline_s=0.2) as reader:
+    async with reading_from(store, deadline_s=0.5) as reader:
 
         async def stall(query: str) -> None:
             await asyncio.sleep(30 if "quantile" in query else 0)
@@ -120,9 +120,12 @@ async def test_a_reading_that_takes_too_long_is_a_fault_and_the_next_one_is_whol
         store.before = None
         whole = await reader.read(spans(), api_now_ms=unknown)
 
-    assert re.match(r"slow: \d+ queries took over 0.2s; a shorter need.historyWindow", slow.fault)
-    assert slow.read_ms >= 200
+    assert re.match(r"slow: \d+ queries took over 0.5s; a shorter need.historyWindow", slow.fault)
+    assert slow.read_ms >= 500
     assert (whole.fault, len(whole.profiles)) == ("", 1)
+
+
+BY_NAME = {profile.name: profile for profile in PROFILES}
 
 
 def _jobs(*names: str) -> web.Response:
@@ -132,5 +135,5 @@ def _jobs(*names: str) -> web.Response:
 
 def test_the_shipped_profiles_pin_no_job() -> None:
     """Installations name their jobs as they like: a wrong guess would read as no data for everybody."""
-    assert [profile.match for profile in PROFILES] == [{}, {}]
+    assert not any(profile.match for profile in PROFILES)
     assert "sourceJob" in (Path(__file__).parents[3] / "config/profiles/dcgm.yaml").read_text()

@@ -258,7 +258,7 @@ ROWS = {
     "no exporter profile": Row(
         break_it=env(PROFILES_DIR="/nowhere"),
         exit_code=2,
-        told=("exporter profile: /nowhere: no profile",),
+        told=("exporter profiles: /nowhere is not a folder",),
         starts=False,
     ),
     "an unparsable quantity of a pod": Row(

@@ -78,7 +78,8 @@ async def test_the_whole_road_from_sockets_to_the_plan(tmp_path: Path) -> None:
         'gpu_autoscaler_api_requests_total{code="200",resource="deployments",verb="GET"}',
         'gpu_autoscaler_prom_queries_total{outcome="ok",query="max_over_time"}',
         'gpu_autoscaler_decisions_total{action="right-size",mode="recommend",reason="RightSized"} 1.0',
-        "gpu_autoscaler_metric_coverage_ratio 1.0",
+        'gpu_autoscaler_metric_coverage_ratio{resource="nvidia.com/gpu"} 1.0',
+        'gpu_autoscaler_breaker_open{name="fleet"} 0.0',
         "gpu_autoscaler_event_loop_lag_seconds_count",
     ):
         assert line in metrics

@@ -66,7 +66,7 @@ def test_without_any_shape_nothing_is_known() -> None:
     bare = Judged(
         Case(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0, Statements()),
         judged.assessment,
-        judged.coverage,
+        judged.fleet,
     )
 
     assert successor_demand(bare, resize(2, 1)) == {}

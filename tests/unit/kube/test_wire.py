@@ -236,8 +236,49 @@ def test_a_cron_job_carries_the_template_of_its_jobs() -> None:
     assert cron_job.spec.job_template.spec.template.spec.containers[0].name == "main"
 
 
-def test_the_kinds_are_the_thirteen_of_step_one_at_distinct_paths() -> None:
-    assert len(KINDS) == 13
-    assert len({kind.path for kind in KINDS.values()}) == 13
+def test_a_claim_keeps_requests_devices_and_consumers_and_a_pod_its_claims_names() -> None:
+    result = {"request": "r", "driver": "d", "pool": "p", "device": "g", "adminAccess": None, "shareID": "s"}
+    value = {
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "k", "count": 2}}]}},
+        "status": {
+            "allocation": {"devices": {"results": [result]}},
+            "reservedFor": [{"resource": "pods", "name": "w", "uid": "u"}],
+        },
+    }
+    claim = decode(wire.ResourceClaim, value)
+    pod = decode(
+        wire.Pod,
+        {
+            "metadata": {"name": "w"},
+            "status": {
+                "resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "w-gpu-1"}],
+                "extendedResourceClaimStatus": {
+                    "requestMappings": [{"containerName": "m", "resourceName": "a/b", "requestName": "r"}],
+                    "resourceClaimName": "w-x",
+                },
+            },
+        },
+    )
+
+    assert claim.spec.devices.requests[0].exactly.count == 2
+    assert claim.status.allocation.devices.results[0].share_id == "s"
+    assert [(c.name, c.uid) for c in claim.status.reserved_for] == [("w", "u")]
+    assert pod.status.resource_claim_statuses[0].resource_claim_name == "w-gpu-1"
+    assert pod.status.extended_resource_claim_status.request_mappings[0].resource_name == "a/b"
+
+
+def test_a_kind_is_read_at_the_best_version_that_a_server_has() -> None:
+    claim = KINDS["ResourceClaim"]
+    older = {f"resource.k8s.io/{version}/resourceclaims" for version in ("v1beta1", "v1beta2")}
+
+    assert claim.served_by(older | {"resource.k8s.io/v1/resourceclaims"}) is claim
+    assert claim.served_by(older).path == "/apis/resource.k8s.io/v1beta2/resourceclaims"
+    assert claim.served_by({"resource.k8s.io/v1alpha3/resourceclaims"}) is claim
+
+
+def test_the_kinds_are_sixteen_at_distinct_paths() -> None:
+    assert len(KINDS) == 16
+    assert len({kind.path for kind in KINDS.values()}) == 16
     assert KINDS["Pod"].path == "/api/v1/pods"
     assert KINDS["HorizontalPodAutoscaler"].path == "/apis/autoscaling/v2/horizontalpodautoscalers"

@@ -39,7 +39,7 @@ def test_a_policy_reads_back_equal(policy: Policy) -> None:
         ({1: 2}, "Expected `str`"),
         ({"evidense": {}}, "unknown field `evidense` (allowed: resources, evidence, need, methods"),
         ({"evidence": {"windw": "5m"}}, "unknown field `windw` - at `$.evidence` (allowed: window, interval"),
-        ({"evidence": {"min_coverage": 1}}, "(allowed: window, interval, sourceJob, minCoverage"),
+        ({"evidence": {"min_coverage": 1}}, "(allowed: window, interval, sourceJob, profiles, minCoverage"),
         (
             {"evidence": {"window": 5}},
             "a duration is text such as 30s, 10m or 2d, got 5 - at `$.evidence.window`",

@@ -150,6 +150,12 @@ class Scrape:
     free: Sequence[Seen] = ()
     power: Sequence[Seen] = ()
     past_used: Sequence[Seen] = ()
+    reserved: Sequence[Seen] = ()
+    total: Sequence[Seen] = ()
+    energy: Sequence[Seen] = ()
+    last_active: Sequence[Seen] = ()
+    traffic: Mapping[str, Sequence[Seen]] = field(default_factory=dict)
+    boards: Mapping[str, float] = field(default_factory=dict)
 
 
 def vector(rows: Sequence[tuple[Mapping[str, str], str]]) -> Answer:
@@ -186,9 +192,20 @@ def series_of(scrape: Scrape, *, interval_ms: int = INTERVAL_MS) -> ProfileSerie
             "h_first": (ask(rows, lambda r: r.first_ms / 1000), "min"),
             "h_total": (ask(rows, Seen.total), "sum"),
         }
-    used, free, power, past_used = (
-        ask(rows, lambda r: r.peak) for rows in (scrape.used, scrape.free, scrape.power, scrape.past_used)
+    used, free, power, past_used, reserved, total, energy, active = (
+        ask(rows, lambda r: r.peak)
+        for rows in (
+            scrape.used,
+            scrape.free,
+            scrape.power,
+            scrape.past_used,
+            scrape.reserved,
+            scrape.total,
+            scrape.energy,
+            scrape.last_active,
+        )
     )
+    moved = [ask(scrape.traffic.get(t.metric, ()), lambda r: r.peak) for t in profile.traffic]
     length = len(positions)
     signals = []
     for signal in profile.signals:
@@ -200,8 +217,7 @@ def series_of(scrape: Scrape, *, interval_ms: int = INTERVAL_MS) -> ProfileSerie
         signals.append(
             SignalSeries(
                 source=Source(profile.name, signal.metric, interval_ms, interval_measured=True),
-                full=signal.full,
-                void_on_slices=signal.kind == "util",
+                signal=signal,
                 window=WindowColumns(**{k: v for k, v in columns.items() if not k.startswith("h_")}),
                 history=HistoryColumns(**{k[2:]: v for k, v in columns.items() if k.startswith("h_")}),
             )
@@ -215,11 +231,17 @@ def series_of(scrape: Scrape, *, interval_ms: int = INTERVAL_MS) -> ProfileSerie
             used=dense(used, length, "max"),
             least_used=dense(used, length, "min"),
             most_free=dense(free, length, "max"),
-            total=dense(NOTHING, length, "max"),
+            reserved=dense(reserved, length, "max"),
+            total=dense(total, length, "max"),
             power=dense(power, length, "max"),
+            energy=dense(energy, length, "max"),
+            energy_least=dense(energy, length, "max"),
+            last_active=dense(active, length, "min"),
             past_used=dense(past_used, length, "max"),
+            traffic=tuple(dense(sparse, length, "max") for sparse in moved),
         ),
         signals=tuple(signals),
+        board_peaks=dict(scrape.boards),
     )
 
 

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from unit.observe.observed import PROFILES, vector
 
 from autoscaler.observe.answers import (
+    PARTIAL,
     Answer,
     AnswerError,
     Failure,
+    Names,
     Row,
     decode_answer,
+    decode_facts,
+    decode_names,
     scalar_of,
     vector_rows,
 )
@@ -28,10 +32,45 @@ def success(kind: str, result: object, **more: object) -> bytes:
 
 
 def test_warnings_and_infos_are_kept() -> None:
-    answer = decode_answer(success("vector", [], warnings=["partial"], infos=["i"]))
+    answer = decode_answer(success("vector", [], warnings=["partial"], infos=["PromQL info: i"]))
 
     assert isinstance(answer, Answer)
-    assert (answer.warnings, answer.infos) == (("partial",), ("i",))
+    assert (answer.warnings, answer.infos) == (("partial",), ("PromQL info: i",))
+
+
+def test_an_info_that_is_no_remark_on_style_is_a_warning() -> None:
+    answer = decode_answer(success("vector", [], infos=["PromQL info: i", "a store was skipped"]))
+
+    assert isinstance(answer, Answer)
+    assert (answer.warnings, answer.infos) == (("a store was skipped",), ("PromQL info: i",))
+
+
+def test_a_store_that_calls_its_answer_partial_warns() -> None:
+    answer = decode_answer(success("vector", [], isPartial=True))
+
+    assert isinstance(answer, Answer)
+    assert answer.warnings == (PARTIAL,)
+
+
+def test_names_are_a_list_of_texts_or_no_answer() -> None:
+    listed = b'{"status":"success","data":["a","b"],"warnings":["w"]}'
+
+    assert decode_names(listed) == Names(("a", "b"), ("w",))
+    assert decode_names(b'{"status":"error","errorType":"bad_data","error":"e"}') == Failure("bad_data", "e")
+    for body in (
+        b'{"status":"success","data":{}}',
+        b'{"status":"success"}',
+        b'{"status":"success","data":[1]}',
+    ):
+        with pytest.raises(AnswerError):
+            decode_names(body)
+
+
+def test_facts_are_texts_by_name_and_nested_ones_are_left_out() -> None:
+    body = b'{"status":"success","data":{"a":"x","b":15,"c":true,"d":{"e":1},"f":null}}'
+
+    assert decode_facts(body) == {"a": "x", "b": "15", "c": "true"}
+    assert decode_facts(b'{"status":"error","errorType":"bad_data","error":"e"}') == Failure("bad_data", "e")
 
 
 def test_the_apis_own_error_is_a_value() -> None:

@@ -91,7 +91,7 @@ def test_a_bad_history_is_missing_and_leaves_the_window_alone() -> None:
 
 def test_exported_labels_win_over_the_plain_ones_which_are_the_exporter() -> None:
     target = {"pod": "dcgm-exporter-q", "namespace": "monitoring", "container": "exporter"}
-    exported = {"exported_pod": "p", "exported_namespace": "ml", "exported_container": "train"}
+    exported = {"exported_pod": "p", "exported_namespace": "ml", "exported_container": "main"}
     seen = snapshot(
         pod("p"),
         node("node-1"),
@@ -103,7 +103,7 @@ def test_exported_labels_win_over_the_plain_ones_which_are_the_exporter() -> Non
         ),
     )
 
-    assert (seen.holders.device, seen.holders.container) == (("x",), ("train",))
+    assert (seen.holders.device, seen.holders.container) == (("x",), ("main",))
     assert [(d.device, d.node, d.peak) for d in seen.telemetry.unowned] == [("y", "node-1", 8000)]
     assert seen.telemetry.ghosts == 0
 
@@ -329,11 +329,14 @@ def test_no_activity_at_high_power_is_a_contradiction() -> None:
     assert flags("0.9", "310") == 0
 
 
-def test_a_boards_power_is_not_charged_to_a_slice() -> None:
-    labels = board("x", "p", GPU_I_ID="7")
-    seen = snapshot(pod("p"), series=reading(engine(Seen(labels, "0"), power=[Seen(labels, "310")])))
+@pytest.mark.parametrize(("neighbour", "flags"), [("0.5", [0, 0]), ("0", [CONTRADICTORY, CONTRADICTORY])])
+def test_a_boards_power_is_charged_to_its_slices_only_if_all_of_them_rest(
+    neighbour: str, flags: list[int]
+) -> None:
+    rows = [Seen(board("x", "p", GPU_I_ID="7"), "0"), Seen(board("x", "q", GPU_I_ID="8"), neighbour)]
+    scrape = engine(*rows, power=[Seen(board("x"), "310")])
 
-    assert seen.holders.flags.tolist() == [0]
+    assert snapshot(pod("p"), pod("q"), series=reading(scrape)).holders.flags.tolist() == flags
 
 
 def test_a_bad_power_value_is_counted_and_proves_nothing() -> None:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unit.observe.claimed import claimant
 from unit.observe.observed import GPU, NOW_MS, pod, snapshot, stores, time_text
 
 from autoscaler.model.policy import Resources
-from autoscaler.observe.pods import FINISHED, PlainPod, PodEntry, PodStore
+from autoscaler.observe.pods import FINISHED, PlainPod, PodClaims, PodEntry, PodStore
 from autoscaler.observe.shapes import ShapeTable
 
 pytestmark = pytest.mark.unit
@@ -197,3 +198,23 @@ def test_an_unreadable_time_is_unknown_not_an_error() -> None:
 
     assert isinstance(entry, PodEntry)
     assert entry.started_ms == -1
+
+
+def test_pods_with_claims_are_known_until_they_have_ended_or_gone() -> None:
+    filled = store()
+    for name in ("a", "b", "c"):
+        filled.apply(claimant(name, f"claim-{name}"))
+    filled.apply(pod("other"))
+    before = filled.freeze()
+    filled.apply(claimant("a", "claim-a", phase="Failed"))
+    filled.delete(claimant("b"))
+
+    assert before.claimants == {"ml/a", "ml/b", "ml/c"}
+    assert filled.freeze().claimants == {"ml/c"}
+
+
+def test_a_pods_claims_are_those_that_it_names_and_the_one_made_for_it() -> None:
+    filled = store()
+    filled.apply(claimant("p", "z", "a", gpus=1, backed_by="p-x"))
+
+    assert filled.freeze().pods["ml/p"].claims == PodClaims(("a", "z"), "p-x", (GPU,))  # type: ignore[union-attr]

@@ -1,5 +1,6 @@
 """Every shipped query parses, groups by what its profile reads, and their number is fixed."""
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -11,6 +12,7 @@ from unit.observe.observed import HISTORY_MS, PROFILES, WINDOW_MS
 
 from autoscaler.observe.profiles import Profile
 from autoscaler.observe.queries import (
+    board_activity_query,
     board_history_queries,
     board_queries,
     busiest_step_ms,
@@ -20,6 +22,7 @@ from autoscaler.observe.queries import (
     pinned_jobs,
     selector,
     signal_queries,
+    traffic_queries,
 )
 
 pytestmark = pytest.mark.unit
@@ -33,6 +36,7 @@ def shipped(profile: Profile, source: str = "") -> Iterator[str]:
         yield from msgspec.structs.astuple(signal_queries(profile, signal, **window))
         yield from msgspec.structs.astuple(history_queries(profile, signal, history_ms=HISTORY_MS, **window))
     yield from filter(None, msgspec.structs.astuple(board_queries(profile, **window)))
+    yield from traffic_queries(profile, **window)
     past = board_history_queries(profile, history_ms=HISTORY_MS, source=source)
     yield from filter(None, msgspec.structs.astuple(past))
 
@@ -43,6 +47,11 @@ def test_every_query_parses(profile: Profile) -> None:
         tree = promql_parser.parse(text)
 
         assert isinstance(tree, promql_parser.AggregateExpr)
+
+
+def mentions(profile: Profile, text: str) -> int:
+    """How often a metric of the profile stands in a query."""
+    return len(re.findall(rf"(?<![\w:])(?:{'|'.join(map(re.escape, profile.metrics))})(?![\w:])", text))
 
 
 def test_every_query_of_rows_groups_by_the_labels_of_its_profile() -> None:
@@ -56,16 +65,15 @@ def test_every_query_of_rows_groups_by_the_labels_of_its_profile() -> None:
                 assert text.startswith(("max(max_over_time(count_over_time(", "max(count_over_time("))
 
 
-def test_the_number_of_queries_is_fixed() -> None:
-    assert {name: len(list(shipped(profile))) for name, profile in PROFILES.items()} == {
-        "dcgm": 33,
-        "seed": 14,
-    }
+def test_the_number_of_queries_is_fixed_by_the_profile_alone() -> None:
+    counts = {name: len(list(shipped(PROFILES[name]))) for name in ("dcgm", "seed", "nvidia-gpu-exporter")}
+
+    assert counts == {"dcgm": 3 * 14 + 10, "seed": 14, "nvidia-gpu-exporter": 14 + 5}
 
 
 def test_what_a_profile_matches_is_in_every_selector() -> None:
     for text in (*shipped(PINNED), jobs_query(PINNED, window_ms=WINDOW_MS)):
-        assert text.count("DCGM_FI_") == text.count('{job="dcgm \\"exporter\\"\\\\"')
+        assert mentions(PINNED, text) == text.count('{job="dcgm \\"exporter\\"\\\\"')
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda p: p.name)
@@ -73,17 +81,38 @@ def test_the_trusted_job_is_in_every_selector(profile: Profile) -> None:
     matcher = pinned_jobs('gpu|dcgm-"x"')
     for text in (*shipped(profile, matcher), jobs_query(profile, window_ms=WINDOW_MS, source=matcher)):
         promql_parser.parse(text)
-        metrics = text.count("DCGM_FI_") + text.count("gpu_gpu_utilization")
-        assert metrics == text.count('{job=~"gpu|dcgm-\\"x\\""')
+        assert mentions(profile, text) == text.count('{job=~"gpu|dcgm-\\"x\\""')
 
 
 def test_jobs_are_counted_for_every_metric_of_a_profile_in_one_query() -> None:
-    text = jobs_query(PROFILES["dcgm"], window_ms=WINDOW_MS)
+    for profile in PROFILES.values():
+        text = jobs_query(profile, window_ms=WINDOW_MS)
 
-    assert text.count("count by (job)") == 5
-    assert all(
-        metric in text for metric in ("ENGINE_ACTIVE", "GPU_UTIL", "FB_USED", "FB_FREE", "POWER_USAGE")
+        assert text.count("count by (job)") == len(profile.metrics) == mentions(profile, text)
+
+
+def test_groups_of_owner_labels_that_share_a_pod_label_are_counted_together() -> None:
+    profile = PROFILES["ascend"]
+    text = signal_queries(profile, profile.signals[0], window_ms=WINDOW_MS).covered
+
+    old, older = text.split(" or ")
+    assert "exported_namespace" in old
+    assert '{pod_name!=""}' in old
+    assert '{pod_name="",podName!=""}' in older
+
+
+def test_boards_without_owner_labels_are_counted_by_device() -> None:
+    profile = PROFILES["nvidia-gpu-exporter"]
+    text = signal_queries(profile, profile.signals[0], window_ms=WINDOW_MS).covered
+
+    assert "max by (uuid) (count_over_time(nvidia_smi_utilization_gpu_ratio[" in text
+
+
+def test_a_board_s_own_series_are_asked_for_by_device() -> None:
+    assert board_activity_query(PROFILES["hami"], window_ms=60_000, source='job="x"') == (
+        'max by (device_uuid) (max_over_time(hami_host_gpu_utilization_ratio{job="x"}[60000ms]))'
     )
+    assert board_activity_query(PROFILES["dcgm"], window_ms=60_000) is None
 
 
 def test_the_owner_is_counted_by_the_first_group_of_labels_that_names_a_pod() -> None:

@@ -3,7 +3,7 @@ import pytest
 from autoscaler.model.duration import Duration
 from autoscaler.model.policy import policy_from_dict
 from autoscaler.service.faults import ConfigError
-from autoscaler.service.peers import query_name, require_live, spans_of
+from autoscaler.service.peers import prometheus_client, query_name, require_live, spans_of
 from autoscaler.service.settings import load_settings
 
 
@@ -32,3 +32,14 @@ def test_spans_are_plain_numbers_since_durations_print_with_units() -> None:
 def test_a_live_cluster_needs_a_metrics_store() -> None:
     with pytest.raises(ConfigError, match="AUTOSCALER_PROMETHEUS_URL is not set"):
         require_live(load_settings({}))
+
+
+async def test_a_store_with_two_credentials_is_a_configuration_error_without_either() -> None:
+    environment = {
+        "AUTOSCALER_PROMETHEUS_URL": "http://me:canary@prom:9090",
+        "AUTOSCALER_PROMETHEUS_HEADERS": "Authorization=Bearer canary",
+    }
+    with pytest.raises(ConfigError, match="the metrics store's settings: more than one of") as caught:
+        await prometheus_client(load_settings(environment))
+
+    assert "canary" not in str(caught.value)

@@ -26,6 +26,9 @@ def test_every_setting_is_read_from_its_variable() -> None:
             "AUTOSCALER_PROMETHEUS_URL": "https://prom.example:9090/tenant/",
             "AUTOSCALER_PROMETHEUS_TOKEN_FILE": "/run/token",
             "AUTOSCALER_PROMETHEUS_HEADERS": "X-Scope-OrgID=team-a, X-Other=1=2",
+            "AUTOSCALER_PROMETHEUS_PARAMS": "partial_response=false, extra_filters[]={a%3D%22b%22%2Cc%3D%22%22}",
+            "AUTOSCALER_PROMETHEUS_METHOD": "get",
+            "AUTOSCALER_PROMETHEUS_TIMEOUT": "45s",
             "AUTOSCALER_CYCLE": "1m30s",
             "AUTOSCALER_DEBOUNCE": "500ms",
             "AUTOSCALER_LISTEN": "[::1]:0",
@@ -37,6 +40,11 @@ def test_every_setting_is_read_from_its_variable() -> None:
 
     assert settings.prometheus_url == "https://prom.example:9090/tenant"
     assert settings.prometheus_headers["X-Other"].get_secret_value() == "1=2"
+    assert settings.prometheus_params == (
+        ("partial_response", "false"),
+        ("extra_filters[]", '{a="b",c=""}'),
+    )
+    assert (settings.prometheus_method, settings.prometheus_timeout) == ("get", 45_000)
     assert (settings.cycle, settings.debounce) == (90_000, 500)
     assert settings.listen_address(in_cluster=True) == ("::1", 0)
 
@@ -82,6 +90,14 @@ def test_a_misspelt_policy_field_is_unknown_too() -> None:
         ("AUTOSCALER_API_QPS", "-1", "greater than 0"),
         ("AUTOSCALER_API_BURST", "many", "valid integer"),
         ("AUTOSCALER_PROMETHEUS_HEADERS", "no-equals-sign", "Name=value pairs"),
+        ("AUTOSCALER_PROMETHEUS_PARAMS", "dedup", "name=value pairs"),
+        ("AUTOSCALER_PROMETHEUS_PARAMS", "=1", "name=value pairs"),
+        ("AUTOSCALER_PROMETHEUS_PARAMS", "a=%00", "name=value pairs"),
+        ("AUTOSCALER_PROMETHEUS_PARAMS", "dedup=true,query=up", "query is set by each query itself"),
+        ("AUTOSCALER_PROMETHEUS_PARAMS", "%71uery=up", "query is set by each query itself"),
+        ("AUTOSCALER_PROMETHEUS_PARAMS", "limit=10", "limit is set by each query itself"),
+        ("AUTOSCALER_PROMETHEUS_METHOD", "put", "'post' or 'get'"),
+        ("AUTOSCALER_PROMETHEUS_TIMEOUT", "0s", "must be over 0s"),
         ("AUTOSCALER_MODE", "yolo", "allowed: observe, recommend, apply"),
         ("AUTOSCALER_MODES_IDLE", "yolo", "allowed: observe, recommend, apply"),
         ("AUTOSCALER_EVIDENCE_MIN_COVERAGE", "2", "`float` <= 1.0"),
@@ -115,6 +131,13 @@ def test_secrets_are_masked_in_the_effective_configuration() -> None:
 
     assert "canary" not in str(settings.effective())
     assert settings.effective()["cycle"] == "1m"
+
+
+def test_the_effective_configuration_shows_parameters_and_durations_as_they_are_written() -> None:
+    settings = load_settings({"AUTOSCALER_PROMETHEUS_PARAMS": "dedup=true,partial_response=false"})
+
+    assert settings.effective()["prometheus_params"] == ["dedup=true", "partial_response=false"]
+    assert settings.effective()["prometheus_timeout"] == "30s"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from autoscaler.model.plan import (
     Refusal,
     encode_plan,
 )
+from autoscaler.model.quality import Quality
 from autoscaler.model.reasons import Reason
 from autoscaler.ui import figures
 from autoscaler.ui.escape import printable, printable_json
@@ -75,6 +76,16 @@ def sized() -> ExplainRow:
         coverage=1.0,
         need=Need(500, 600, 900, 600, 300, 1, 10.0),
         signal="gpu_gpu_utilization",
+        quality=Quality(
+            judged=1,
+            measured=1,
+            profile="seed",
+            signal="gpu_gpu_utilization",
+            interval_ms=15_000,
+            interval_measured=True,
+            coverage=1.0,
+            age_ms=9_000,
+        ),
         queries=('max_over_time(gpu_gpu_utilization{job="x"}[30m])',),
         action=shrink(),
         checks=(Check("evidence", True, "coverage 1.00 >= 0.95"), Check("quota", False, "8 + 1 > 8")),
@@ -174,10 +185,13 @@ def test_wide_shows_everything_on_one_line_each() -> None:
     line = next(line for line in text.splitlines() if line.startswith("ml-workloads/inference"))
     for part in (
         "mean use 14 % is under 30 %",
-        "gpu_gpu_utilization",
+        "seed gpu_gpu_utilization",
         "serving (kind Deployment)",
         GPU,
+        "1 of 1",
         "100 %",
+        "9s",
+        "15s (measured)",
     ):
         assert part in line
 

@@ -70,7 +70,7 @@ def test_a_workload_without_any_shape_has_no_amount_to_hold_against_a_limit() ->
     bare = type(judged)(
         type(judged.case)(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0, Statements()),
         judged.assessment,
-        judged.coverage,
+        judged.fleet,
     )
 
     assert guard_limit_range(world, bare, resize(2, 1), Tally.of(world)).reason is None

@@ -94,7 +94,7 @@ def test_a_time_limit_on_the_workload_holds_for_its_youngest_unit(age_ms: int, r
         (Spec(resource="nvidia.com/mig-1g.10gb"), "NoLever", "is not counted in whole boards"),
         (Spec(resource="nvidia.com/gpu.shared"), "NoLever", "is not counted in whole boards"),
         (Spec(shape={"demand": {GPU: 1, "nvidia.com/mig-1g.10gb": 1}}), "NoLever", "beside nvidia.com/gpu it holds nvidia.com/mig-1g.10gb"),
-        (Spec(shape={"resource_claims": True}), "NoLever", "beside nvidia.com/gpu it holds a resource claim"),
+        (Spec(shape={"resource_claims": True}), "NoLever", "it holds devices by resource claims, which are read and never changed"),
     ],
 )  # fmt: skip
 def test_only_kinds_with_a_lawful_lever_and_whole_boards_are_changed(

@@ -6,7 +6,7 @@ from worlds import policies, worlds
 from autoscaler.decide.guards import SUBJECT_GUARDS
 from autoscaler.decide.guards.subject import guard_lever, guard_priority, guard_protection, guard_start_grace
 from autoscaler.decide.marks import DO_NOT_DISRUPT
-from autoscaler.decide.planner import _judge_fleet
+from autoscaler.decide.planner import judge_fleet
 from autoscaler.decide.world import World
 from autoscaler.model.policy import Policy
 from autoscaler.model.snapshot import Snapshot
@@ -45,6 +45,6 @@ def test_a_workload_without_pods_has_its_template_s_priority() -> None:
 @given(worlds(), policies())
 def test_every_guard_answers_for_every_workload(snapshot: Snapshot, rules: Policy) -> None:
     world = World(snapshot, rules, NOW_MS)
-    for judged in _judge_fleet(world):
+    for judged in judge_fleet(world)[0]:
         for guard in SUBJECT_GUARDS:
             assert guard(world, judged).detail

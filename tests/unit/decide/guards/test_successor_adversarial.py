@@ -14,7 +14,7 @@ def test_a_workload_without_any_shape_places_nothing() -> None:
     bare = Judged(
         Case(judged.case.workload, None, (), GPU, (GPU,), 2, None, 0, Statements()),
         judged.assessment,
-        judged.coverage,
+        judged.fleet,
     )
     tally = Tally.of(world)
 

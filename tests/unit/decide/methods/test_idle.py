@@ -6,7 +6,7 @@ from worlds import policies, worlds
 from autoscaler.decide import plan
 from autoscaler.decide.marks import MIN_REPLICAS, ROLE
 from autoscaler.decide.methods.idle import propose_release
-from autoscaler.decide.planner import _judge_fleet
+from autoscaler.decide.planner import judge_fleet
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.world import World
 from autoscaler.model.policy import Policy
@@ -153,7 +153,7 @@ def test_a_release_never_goes_under_the_stated_floor_nor_before_the_promise(
     snapshot: Snapshot, rules: Policy
 ) -> None:
     world = World(snapshot, rules, snapshot.taken_ms)
-    for judged in _judge_fleet(world):
+    for judged in judge_fleet(world)[0]:
         found = propose_release(world, judged)
         if isinstance(found, Proposal):
             stated = judged.case.stated.floor

@@ -7,7 +7,7 @@ from worlds import policies, worlds
 from autoscaler.decide import plan
 from autoscaler.decide.marks import ALLOWED_GPUS, ROLE
 from autoscaler.decide.methods.rightsize import propose_right_size
-from autoscaler.decide.planner import _judge_fleet
+from autoscaler.decide.planner import judge_fleet
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.world import World
 from autoscaler.model.cluster import Limit, LimitRangeRow
@@ -154,7 +154,7 @@ def test_boards_that_were_never_active_are_surplus_only_with_confidence(days: fl
 
 def proposals(snapshot: Snapshot, rules: Policy) -> list[tuple[Proposal | Ruling, object]]:
     world = World(snapshot, rules, snapshot.taken_ms)
-    return [(propose_right_size(world, judged), judged) for judged in _judge_fleet(world)]
+    return [(propose_right_size(world, judged), judged) for judged in judge_fleet(world)[0]]
 
 
 @given(worlds(), policies())

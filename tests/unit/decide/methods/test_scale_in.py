@@ -7,7 +7,7 @@ from worlds import policies, worlds
 from autoscaler.decide.marks import MIN_REPLICAS, ROLE
 from autoscaler.decide.methods.replicas import leaving, spans_pods
 from autoscaler.decide.methods.scale_in import floor_of, propose_scale_in
-from autoscaler.decide.planner import _judge_fleet
+from autoscaler.decide.planner import judge_fleet
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.world import World
 from autoscaler.model.evidence import ACTIVITY_SCALE
@@ -138,7 +138,7 @@ def proposals(snapshot: Snapshot, rules: Policy) -> list[tuple[Proposal | Ruling
     world = World(snapshot, rules, snapshot.taken_ms)
     return [
         (propose_scale_in(world, judged), judged)
-        for judged in _judge_fleet(world)
+        for judged in judge_fleet(world)[0]
         if judged.assessment.measured
     ]
 

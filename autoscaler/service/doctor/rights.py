@@ -1,0 +1,71 @@
+"""Which rights a mode needs: the same list that the shipped roles grant, less what nothing asks for."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from autoscaler.act import control, ledger, shards
+from autoscaler.kube.kinds import KINDS
+from autoscaler.model.policy import Policy
+from autoscaler.service.doctor.gathered import Right
+from autoscaler.service.settings import Settings
+from autoscaler.service.wiring import LEASE
+
+READ: Final = "ClusterRole gpu-autoscaler-read, k8s/base/read.yaml"
+OWN: Final = "Role gpu-autoscaler-own, k8s/base/own.yaml"
+LEDGER: Final = "Role gpu-autoscaler-ledger, k8s/components/ledger"
+EVENTS: Final = "ClusterRole gpu-autoscaler-events, k8s/components/events"
+RIGHT_SIZE: Final = "ClusterRole gpu-autoscaler-right-size, k8s/components/right-size"
+SCALE_IN: Final = "ClusterRole gpu-autoscaler-scale-in, k8s/components/scale-in"
+MAKE_ROOM: Final = "ClusterRole gpu-autoscaler-make-room, k8s/components/make-room"
+_ACTED_ON: Final = (("apps", "deployments"), ("apps", "statefulsets"), ("batch", "cronjobs"), ("", "pods"))
+"""Read once more, one by one, right before an act."""
+
+
+def rights_needed(policy: Policy, settings: Settings) -> tuple[Right, ...]:
+    """Every right that the service asks for under this policy, each once, sorted."""
+    found: dict[tuple[str, ...], Right] = {}
+    for right in _rights(policy, settings):
+        found.setdefault((right.group, right.resource, right.verb, right.namespace, right.name), right)
+    return tuple(sorted(found.values()))
+
+
+def _rights(policy: Policy, settings: Settings) -> Iterator[Right]:
+    for kind in KINDS.values():
+        for verb in ("list", "watch"):
+            yield Right(group=kind.group, resource=kind.plural, verb=verb, kind=kind.name, role=READ)
+    if settings.leader_election != "false" or policy.modes.acting:
+        yield from _named("coordination.k8s.io", "leases", LEASE, settings.namespace, OWN)
+    if settings.events == "true":
+        yield Right(group="events.k8s.io", resource="events", verb="create", role=EVENTS)
+    if policy.modes.acting:
+        yield from _acting(policy, settings.namespace)
+
+
+def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
+    modes = policy.modes
+    for group, resource in _ACTED_ON:
+        yield Right(group=group, resource=resource, verb="get", role=READ)
+    for number in range(ledger.SHARDS):
+        yield from _named("", "configmaps", f"{shards.NAME}-{number}", namespace, LEDGER)
+    yield Right(
+        group="", resource="configmaps", verb="get", namespace=namespace, name=control.NAME, role=LEDGER
+    )
+    if (modes.right_size or modes.default) == "apply":
+        for group, resource in _ACTED_ON[:3]:
+            yield Right(group=group, resource=resource, verb="patch", role=RIGHT_SIZE)
+        yield Right(group="", resource="pods/eviction", verb="create", role=RIGHT_SIZE)
+    if "apply" in {modes.scale_in or modes.default, modes.idle or modes.default}:
+        for resource in ("deployments", "statefulsets"):
+            yield Right(group="apps", resource=resource, verb="patch", role=SCALE_IN)
+            yield Right(group="apps", resource=f"{resource}/scale", verb="patch", role=SCALE_IN)
+        yield Right(group="", resource="pods", verb="patch", role=SCALE_IN)
+    if (modes.make_room or modes.default) == "apply":
+        yield Right(group="", resource="pods/eviction", verb="create", role=MAKE_ROOM)
+        yield Right(group="", resource="pods/status", verb="patch", role=MAKE_ROOM)
+
+
+def _named(group: str, resource: str, name: str, namespace: str, role: str) -> Iterator[Right]:
+    """Our own object: no name can be demanded of what is created."""
+    yield Right(group=group, resource=resource, verb="create", namespace=namespace, role=role)
+    for verb in ("get", "update"):
+        yield Right(group=group, resource=resource, verb=verb, namespace=namespace, name=name, role=role)
