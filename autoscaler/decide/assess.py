@@ -145,7 +145,8 @@ def _verdict_by_demand(
 
 def _verdict_by_servers(world: World, case: Case, observations: tuple[Observation, ...]) -> Verdict:
     """What inference servers alone tell where the accelerators' own figures are absent; nothing is ever done on it."""
-    if not all(isinstance(o, Absent | Measured) for o in observations):
+    told = world.snapshot.telemetry
+    if told.fault or told.warnings or not all(isinstance(o, Absent | Measured) for o in observations):
         return "unknown"
     silent = [unit for unit, o in zip(case.units, observations, strict=True) if isinstance(o, Absent)]
     uses = [world.serving.get(unit.index, ()) for unit in silent]

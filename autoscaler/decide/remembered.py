@@ -49,6 +49,6 @@ def remembered(histories: Iterable[WorkloadHistory], *, containers: Collection[s
 
 def _history_ms(found: Sequence[WorkloadHistory], held: int) -> int:
     """How long the use of as many boards is known; 0 where there were fewer."""
-    if sum(row.boards for row in found) < 0:
+    if sum(row.boards for row in found) < held:
         return 0
     return min(row.history_ms for row in found)

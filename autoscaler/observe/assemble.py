@@ -42,7 +42,7 @@ from autoscaler.observe.hosts import Hosts
 from autoscaler.observe.owners import Key, OwnedRow, OwnerWalk
 from autoscaler.observe.plausible import plausible
 from autoscaler.observe.pods import NodeUse, PodEntry
-from autoscaler.observe.series import ProfileSeries, SeriesReading
+from autoscaler.observe.series import ProfileSeries, SeriesReading, ServingRow
 from autoscaler.observe.shapes import content_key
 from autoscaler.observe.stores import StoresView
 
@@ -170,10 +170,13 @@ def _attributed(
 
 
 def _serving(reading: SeriesReading, roster: Roster) -> tuple[ServingUse, ...]:
-    """What servers say of the pods that hold accelerators, in the order of pods and servers."""
+    """What servers say of the pods that hold accelerators, in the order of pods and servers.
+
+    Without a namespace it is said of every pod of that name: it can only speak against idleness there.
+    """
     found = [
         ServingUse(
-            pod=roster.index[f"{row.namespace}/{row.pod}"],
+            pod=pod,
             server=row.server,
             samples=row.samples,
             expected=row.expected,
@@ -183,9 +186,16 @@ def _serving(reading: SeriesReading, roster: Roster) -> tuple[ServingUse, ...]:
             counter_moves=row.counter_moves,
         )
         for row in reading.serving
-        if f"{row.namespace}/{row.pod}" in roster.index
+        for pod in _pods_of(row, roster)
     ]
     return tuple(sorted(found, key=lambda use: (use.pod, use.server)))
+
+
+def _pods_of(row: ServingRow, roster: Roster) -> tuple[int, ...]:
+    if not row.namespace:
+        return roster.by_name.get(row.pod, ())
+    index = roster.index.get(f"{row.namespace}/{row.pod}")
+    return () if index is None else (index,)
 
 
 def _add_newest(newest: dict[str, int], series: ProfileSeries, owners: Owners) -> None:

@@ -228,7 +228,8 @@ def _crowded(
             boards.setdefault(node, set()).add(identity.board)
             if identity.sliced or identity.share:
                 divided.add(node)
-    crowded = {n for n, seen in boards.items() if n not in divided and held.get(n, 0) > len(seen)}
+    lost = len(boards.pop("", ()))  # these may be on any node
+    crowded = {n for n, seen in boards.items() if n not in divided and held.get(n, 0) > len(seen) + lost}
     return np.array([node in crowded for node in nodes], dtype=np.bool_)
 
 

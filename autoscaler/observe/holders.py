@@ -109,16 +109,16 @@ def read_activity(signal: SignalSeries, *, dropped: Counter[str]) -> Activity:
     # Counted over all three columns, so that a position counts once; a sum has no upper limit of its own.
     finite = Column(np.where(np.isfinite(window.total.values), 0.0, window.total.values), window.total.seen)
     judge((window.maximum, window.minimum, finite), limit=limit, dropped=dropped)
-    good = extremes.good & sums.good & window.count.seen
-    mean = sums.values / np.maximum(window.count.values, 1.0)
+    means = judge((window.mean,), limit=limit, dropped=Counter())
+    good = extremes.good & sums.good & means.good & window.count.seen
     clamped = good & (extremes.values > signal.full * (1 + _TOLERANCE))
     if clamped.any():
         dropped[CLAMPED_VALUES] += int(clamped.sum())
     return Activity(
-        mean=_scaled(mean / signal.full, good),
+        mean=_scaled(means.values / signal.full, good),
         peak=_scaled(extremes.values / signal.full, good),
         good=good,
-        bad=extremes.bad | sums.bad,
+        bad=extremes.bad | sums.bad | means.bad,
         clamped=clamped,
     )
 

@@ -37,6 +37,7 @@ class SignalQueries(msgspec.Struct, frozen=True):
 
     maximum: str
     minimum: str
+    mean: str
     total: str
     count: str
     newest: str
@@ -125,6 +126,8 @@ def signal_queries(
     return SignalQueries(
         maximum=_by("max", profile, f"max_over_time({series}[{window}])"),
         minimum=_by("min", profile, f"min_over_time({series}[{window}])"),
+        # The highest of any copy: a second exporter that reads 0 must not halve it.
+        mean=_by("max", profile, f"avg_over_time({series}[{window}])"),
         total=_by("sum", profile, f"sum_over_time({series}[{window}])"),
         count=_by("sum", profile, f"count_over_time({series}[{window}])"),
         # A plain timestamp() shows no series that has ended; the subquery finds those, to the step.

@@ -73,6 +73,7 @@ _NUMBERS: Final = ("best", "pace")
 _WINDOW_MERGE: Final[dict[str, Merge]] = {
     "maximum": "max",
     "minimum": "min",
+    "mean": "max",
     "total": "sum",
     "count": "sum",
     "newest": "max",

@@ -47,13 +47,14 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class WindowColumns(msgspec.Struct, frozen=True):
-    """A signal over the evidence window.
+    """A signal over the evidence window; `mean` is the highest of any copy, `total` only shows what is not a number.
 
     `count` has every sample of every copy of a series (two scrapers, say), `covered` each part of the window once.
     """
 
     maximum: Column
     minimum: Column
+    mean: Column
     total: Column
     count: Column
     newest: Column

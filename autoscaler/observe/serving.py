@@ -117,12 +117,12 @@ def serving_queries(
 
 
 def by_owner(profile: ServingProfile, answer: Answer) -> dict[tuple[str, str], float]:
-    """The finite, non-negative values of an answer by (namespace, pod)."""
+    """The finite, non-negative values of an answer by (namespace, pod); the namespace is empty where none is told."""
     labels = (profile.owner.namespace, profile.owner.pod)
     return {
         (found.get(labels[0], ""), found.get(labels[1], "")): value
         for found, value in _labelled(answer)
-        if found.get(labels[0]) and found.get(labels[1]) and 0 <= value < math.inf
+        if found.get(labels[1]) and 0 <= value < math.inf
     }
 
 

@@ -1,4 +1,4 @@
-"""Published forms of the configuration, written from the types: default policy, JSON schema, example environment.
+"""Published forms of the configuration, written from the types: default policy, JSON schemas, example environment.
 
 ``python -m autoscaler.service.published`` writes them; a test compares them with what is checked in.
 """
@@ -12,12 +12,15 @@ import yaml
 
 from autoscaler.model.duration import format_duration
 from autoscaler.model.policy import API_VERSION, Policy, policy_schema, policy_to_dict
+from autoscaler.observe.profiles import Profile
+from autoscaler.observe.serving import ServingProfile
 from autoscaler.service.config_root import shipped_config
 from autoscaler.service.policy_file import KIND
 from autoscaler.service.policy_variables import PREFIX, SHORT_NAMES, policy_variables
 from autoscaler.service.settings import DURATIONS, Settings
 
-SCHEMA_ID: Final = "https://gpu-autoscaler.io/schemas/policy-v1alpha1.json"
+_SCHEMAS: Final = "https://gpu-autoscaler.io/schemas"
+SCHEMA_ID: Final = f"{_SCHEMAS}/policy-v1alpha1.json"
 
 
 def policy_file_schema() -> dict[str, Any]:
@@ -34,6 +37,18 @@ def policy_file_schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
+        **body,
+        "$defs": rest,
+    }
+
+
+def profile_schema(kind: type) -> dict[str, Any]:
+    """JSON schema (2020-12) of a profile file: an exporter's or an inference server's."""
+    (schema,), rest = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    body = dict(rest.pop(schema["$ref"].rpartition("/")[2]))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"{_SCHEMAS}/{kind.__name__.lower()}-v1alpha1.json",
         **body,
         "$defs": rest,
     }
@@ -73,6 +88,8 @@ def published_files() -> dict[str, str]:
     return {
         "policy/default.yaml": default_policy_text(),
         "policy/schema.json": json.dumps(policy_file_schema(), indent=2) + "\n",
+        "profiles/schema.json": json.dumps(profile_schema(Profile), indent=2) + "\n",
+        "profiles/serving/schema.json": json.dumps(profile_schema(ServingProfile), indent=2) + "\n",
         "example.env": example_environment(),
     }
 

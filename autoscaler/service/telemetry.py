@@ -22,6 +22,11 @@ P: Final = "gpu_autoscaler_"
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """As controller-runtime has them."""
 STEPS: Final = ("policy", "query", "freeze", "assemble", "decide", "publish")
+QUERIES: Final = (
+    *("avg_over_time", "count_over_time", "max_over_time", "min_over_time", "quantile_over_time"),
+    *("sum_over_time", "timestamp", "time", "count", "other"),
+)
+"""Functions by which queries are told apart: few, whatever metrics the profiles name."""
 OUTCOMES: Final = ("ok", "empty", "nan", "stale", "timeout", "error", "partial")
 _ACTIONS: Final = (
     ("make-room", Reason.MADE_ROOM),
@@ -150,6 +155,10 @@ class Metrics:
             for end in ENDS:
                 self._act_ends.labels(action, end)
             self._act_time.labels(action)
+        for query in QUERIES:
+            self._query_time.labels(query)
+            for outcome in OUTCOMES:
+                self._queries.labels(query, outcome)
         for step in STEPS:
             self._step_time.labels(step)
         for trigger in ("timer", "event"):

@@ -59,8 +59,8 @@ def page(boards: list[BoardView], *, named: bool) -> str:
 
 
 async def staged_boards(room: Room) -> list[BoardView]:
-    """Two Deployments of two boards each, with a board left for the surge of a rollout."""
-    await room.add_nodes(boards=5)
+    """Two Deployments of two boards each, with two boards left for the surges of their rollouts."""
+    await room.add_nodes(boards=6)
     for count, name in enumerate(APPS, start=1):
         load = half_used(room, name=name, silent=True)
         await play(room, room.deployment(name, boards=2), load=load, pods=count)

@@ -40,11 +40,16 @@ def changed(case: Case, changes: Mapping[str, Unit]) -> Case:
     return replace(case, world=replace(case.world, works=works))
 
 
-def forgotten(case: Case, pods: Iterable[str]) -> Case:
-    """The case in which nobody can know these units."""
+def forgotten(case: Case, pods: Iterable[str], *, servers: bool = False) -> Case:
+    """The case in which nobody can know these units by their boards, nor, with `servers`, by what their servers say."""
     gone = set(pods)
     return changed(
-        case, {unit.name: replace(unit, known=False) for unit in case.world.units if unit.name in gone}
+        case,
+        {
+            unit.name: replace(unit, known=False, believed=unit.believed and not servers)
+            for unit in case.world.units
+            if unit.name in gone
+        },
     )
 
 

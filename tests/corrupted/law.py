@@ -61,7 +61,7 @@ def harms(world: World, plan: Plan) -> list[str]:
 
 def _says_so_itself(work: Work, unit: Unit) -> bool:
     """An idle server that says so may be called idle, whatever is known of its boards; it may not be acted on for that."""
-    return work.serving and unit.use == "idle" and not unit.woke_ms
+    return work.serving and unit.believed and unit.use == "idle" and not unit.woke_ms
 
 
 def _truth(unit: Unit) -> str:

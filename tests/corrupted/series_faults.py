@@ -12,6 +12,8 @@ BLANK = 9_223_372_036_854_775_794.0
 """DCGM's mark of a 64-bit field without a value."""
 BLANK_FLOAT = 140_737_488_355_328.0
 """The same of a floating point field."""
+LITTLE_WATTS = 150.0
+"""What an idle board may draw with its clocks up."""
 BAD_VALUES = (float("nan"), float("inf"), float("-inf"), -1.0, BLANK, BLANK_FLOAT)
 
 
@@ -24,7 +26,7 @@ def drop_samples(case: Case, draw: Random) -> Case:
         return replace(track, samples=tuple(s for s in track.samples if draw.random() >= share))
 
     found = edited(case, wanted, edit)
-    return forgotten(found, pods) if share >= 0.3 and not has_copies(case) else found
+    return forgotten(found, pods, servers=True) if share >= 0.3 and not has_copies(case) else found
 
 
 def drop_hole(case: Case, draw: Random) -> Case:
@@ -39,7 +41,7 @@ def drop_hole(case: Case, draw: Random) -> Case:
         )
 
     found = edited(case, wanted, edit)
-    return forgotten(found, pods) if length_ms > 2 * MINUTE_MS else found
+    return forgotten(found, pods, servers=True) if length_ms > 2 * MINUTE_MS else found
 
 
 def drop_end(case: Case, draw: Random) -> Case:
@@ -50,7 +52,7 @@ def drop_end(case: Case, draw: Random) -> Case:
     def edit(track: Track) -> Track:
         return replace(track, samples=tuple(s for s in track.samples if s[0] < end_ms))
 
-    return forgotten(edited(case, wanted, edit), pods)
+    return forgotten(edited(case, wanted, edit), pods, servers=True)
 
 
 def bad_values(case: Case, draw: Random) -> Case:
@@ -126,14 +128,26 @@ def reset_counters(case: Case, draw: Random) -> Case | None:
 
 
 def zero_profiling(case: Case, draw: Random) -> Case | None:
-    """The profiling fields of a node, or of all, read 0 while boards draw their power."""
+    """The profiling fields of a node, or of all, read 0 while boards draw their power.
+
+    Boards that draw little are left: a small slice that works there is no different from one that rests.
+    """
     if "engine" not in case.world.metrics:
         return None
     nodes = (
         {draw.choice(case.world.nodes).name} if draw.random() < 0.5 else {n.name for n in case.world.nodes}
     )
+    powered = {
+        track.labels["UUID"]
+        for track in case.tracks
+        if track.metric == POWER and max(watts for _, watts in track.samples) > LITTLE_WATTS
+    }
 
     def edit(track: Track) -> Track:
         return replace(track, samples=tuple((at, 0.0) for at, _ in track.samples))
 
-    return edited(case, lambda track: track.metric in PROFILING and track.node in nodes, edit)
+    return edited(
+        case,
+        lambda track: track.metric in PROFILING and track.node in nodes and track.labels["UUID"] in powered,
+        edit,
+    )

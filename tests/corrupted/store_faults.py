@@ -29,7 +29,9 @@ def empty_answers(case: Case, draw: Random) -> Case:
     }[kind]
     found = replace(case, faults=replace(case.faults, empty=(*case.faults.empty, asked)))
     found = noted(found, f"nothing for {kind} ({metric}, {function})")
-    return forgotten(found, [unit.name for unit in case.world.units]) if kind == "all" else found
+    if kind != "all":
+        return found
+    return forgotten(found, [unit.name for unit in case.world.units], servers=True)
 
 
 def warnings(case: Case, draw: Random) -> Case:
@@ -38,7 +40,7 @@ def warnings(case: Case, draw: Random) -> Case:
         ("PromQL warning: results may be incomplete", "partial response: store gateway is down")
     )
     found = replace(case, faults=replace(case.faults, warning=text))
-    return forgotten(found, [unit.name for unit in case.world.units])
+    return forgotten(found, [unit.name for unit in case.world.units], servers=True)
 
 
 def errors(case: Case, draw: Random) -> Case:

@@ -58,6 +58,8 @@ class Unit:
     """How many of its devices it uses."""
     level: float = 0.0
     known: bool = True
+    believed: bool = True
+    """Whether what its inference server says of itself can be relied on."""
     woke_ms: int = 0
     """From here on it works, whatever it did before; 0: it stays as it is."""
 

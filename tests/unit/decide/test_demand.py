@@ -135,3 +135,13 @@ def test_boards_that_name_neither_pod_nor_node_make_what_is_missing_unattributed
     row = plan(msgspec.structs.replace(snapshot, telemetry=telemetry), policy(), NOW_MS).rows[0]
 
     assert (row.verdict, row.reason) == ("unknown", "EvidenceUnattributed")
+
+
+def test_a_partial_answer_lets_no_server_prove_anything() -> None:
+    snapshot = served(cluster(Spec(annotations=MAY_GO, seen=(None,))), use())
+    telemetry = msgspec.structs.replace(snapshot.telemetry, warnings=("partial",))
+
+    assert (
+        plan(msgspec.structs.replace(snapshot, telemetry=telemetry), policy(), NOW_MS).rows[0].verdict
+        == "unknown"
+    )

@@ -181,6 +181,7 @@ def series_of(scrape: Scrape, *, interval_ms: int = INTERVAL_MS) -> ProfileSerie
         asked[metric] = {
             "maximum": (ask(rows, lambda r: r.peak), "max"),
             "minimum": (ask(rows, lambda r: r.peak if r.low is None else r.low), "min"),
+            "mean": (ask(rows, lambda r: r.peak if r.mean is None else r.mean), "max"),
             "total": (ask(rows, Seen.total), "sum"),
             "count": (ask(rows, lambda r: r.count), "sum"),
             "newest": (ask(rows, lambda r: r.newest_ms / 1000), "max"),

@@ -76,7 +76,7 @@ def test_only_owned_and_usable_values_are_taken() -> None:
         ({"namespace": "ml", "pod": "c"}, "NaN"),
     ]
 
-    assert by_owner(VLLM, vector(*rows)) == {A: 3.0}
+    assert by_owner(VLLM, vector(*rows)) == {A: 3.0, ("", "b"): 1.0}
     assert names_of(vector(({"__name__": "up"}, "1"))) == {"up"}
     with pytest.raises(AnswerError, match="labels"):
         names_of(Answer(kind="vector", result=b'[{"metric": [1], "value": [1, "2"]}]'))
@@ -134,3 +134,10 @@ def test_a_server_without_any_gauge_or_a_repeated_name_is_refused(tmp_path: Path
         load_serving_profiles(tmp_path)
 
     assert load_serving_profiles(tmp_path / "none") == ()
+
+
+def test_without_a_namespace_a_server_speaks_of_every_pod_of_that_name() -> None:
+    rows = serving_rows(VLLM, {name: {("", "a"): 1.0} for name in ("count", "pace", "running")})
+    seen = snapshot(pod("a"), pod("a", namespace="other"), series=reading(serving=rows))
+
+    assert [use.pod for use in seen.telemetry.serving] == [0, 1]

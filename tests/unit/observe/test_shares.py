@@ -188,6 +188,13 @@ def test_more_boards_held_than_seen_make_every_figure_of_the_node_doubtful(
     assert found.holders.flags.tolist() == flags
 
 
+def test_a_board_on_a_node_that_is_not_known_may_be_the_one_that_is_missing() -> None:
+    rows = [Seen(board("x", "a"), "0.5"), Seen({"UUID": "GPU-y"}, "0.5")]
+    scrape = Scrape("dcgm", {ENGINE: rows})
+
+    assert snapshot(pod("a"), pod("b"), node("node-1"), series=reading(scrape)).holders.flags.tolist() == [0]
+
+
 def test_a_pod_that_has_just_started_crowds_nobody() -> None:
     scrape = Scrape("dcgm", {ENGINE: [Seen(board("x", "a"), "0.5")]})
     young = pod("b", start_ms=NOW_MS - 60_000)
