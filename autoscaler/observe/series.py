@@ -5,6 +5,7 @@ Pure: no socket, no clock, no pods.
 """
 
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -18,6 +19,7 @@ from autoscaler.observe.profiles import Profile, Signal
 Floats: TypeAlias = npt.NDArray[np.float64]
 Merge = Literal["max", "min", "sum"]
 
+_DIGEST_BYTES: Final = 16
 _DEVICE_PREFIXES: Final = ("gpu-", "mig-")
 
 
@@ -168,11 +170,11 @@ class SeriesReading(msgspec.Struct, frozen=True):
 class Sparse(msgspec.Struct, frozen=True):
     """One answer: positions and values, before the number of positions is known."""
 
-    positions: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int32]
     values: Floats
 
 
-NOTHING: Final = Sparse(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
+NOTHING: Final = Sparse(np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float64))
 
 
 class Positions:
@@ -234,12 +236,14 @@ class Positions:
         for rows in vector_rows(answer):
             for row in rows:
                 text = bytes(row.metric)
-                position = known.get(text)
+                # The text itself is 300 bytes for each of the fleet's series.
+                key = blake2b(text, digest_size=_DIGEST_BYTES).digest()
+                position = known.get(key)
                 if position is None:
-                    position = known[text] = self._place(text)
+                    position = known[key] = self._place(text)
                 positions.append(position)
                 values.append(number(row))
-        return Sparse(np.array(positions, dtype=np.int64), np.array(values, dtype=np.float64))
+        return Sparse(np.array(positions, dtype=np.int32), np.array(values, dtype=np.float64))
 
     def _place(self, text: bytes) -> int:
         try:
@@ -262,13 +266,12 @@ class Positions:
 
     def _identity(self, labels: tuple[str, ...]) -> Identity:
         namespace, pod, container, uid = self._owner(labels)
-        board = next(
-            (found for key in self._device_columns if (found := _device_of([labels[i] for i in key]))), ""
-        )
+        board = self._board(labels)
         slices = [labels[i] for i in self._slice_columns if labels[i]]
         shares = [labels[i] for i in self._share_columns if labels[i]]
+        divided = slices or shares
         return Identity(
-            device="#".join(["/".join([board, *slices]), *shares]),
+            device="#".join(["/".join([board, *slices]), *shares]) if divided else board,
             board=board,
             sliced=bool(slices),
             share=bool(shares),
@@ -276,8 +279,16 @@ class Positions:
             pod=pod,
             container=container,
             uid=uid,
-            marks=tuple(label for label, i in self._mark_columns if labels[i]),
+            marks=tuple([label for label, i in self._mark_columns if labels[i]]),
         )
+
+    def _board(self, labels: tuple[str, ...]) -> str:
+        """The normal form of the first alternative of which every label is there; empty where none is."""
+        for key in self._device_columns:
+            parts = [labels[i] for i in key]
+            if all(parts):
+                return "+".join(map(normal_device, parts)) if len(parts) > 1 else normal_device(parts[0])
+        return ""
 
     def _owner(self, labels: tuple[str, ...]) -> tuple[str, str, str, str]:
         """Namespace, pod, container and uid of the first group that names a pod.
@@ -287,19 +298,18 @@ class Positions:
         named = [group for group in self._owner_columns if labels[group[0]]]
         if not named:
             return "", "", "", ""
-        same = [group for group in named if group[0] == named[0][0]]
-        pod, namespace, container, uid = (
-            labels[i] for i in next((group for group in same if labels[group[1]]), named[0])
-        )
-        for group in named:
-            if group[0] != named[0][0] and (labels[group[1]], labels[group[0]]) != (namespace, pod):
-                self._targets.add(f"{labels[group[1]]}/{labels[group[0]]}")
-        return namespace, pod, container, uid
-
-
-def _device_of(labels: list[str]) -> str:
-    """The normal form of a device that labels name together; empty where one of them is."""
-    return "+".join(normal_device(label) for label in labels) if all(labels) else ""
+        chosen = named[0]
+        if len(named) > 1:
+            pods = chosen[0]
+            chosen = next((g for g in named if g[0] == pods and labels[g[1]]), chosen)
+            for group in named:
+                if group[0] != pods and (labels[group[1]], labels[group[0]]) != (
+                    labels[chosen[1]],
+                    labels[pods],
+                ):
+                    self._targets.add(f"{labels[group[1]]}/{labels[group[0]]}")
+        pod, namespace, container, uid = chosen
+        return labels[namespace], labels[pod], labels[container], labels[uid]
 
 
 def normal_device(text: str) -> str:
