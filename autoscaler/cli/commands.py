@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from autoscaler import __version__
 from autoscaler.cli import acting
+from autoscaler.cli.backtest import backtest
 from autoscaler.cli.doctor import doctor
 from autoscaler.cli.options import (
     FormOption,
@@ -137,6 +138,7 @@ for _acting in (acting.apply, acting.ledger, acting.undo, acting.pause, acting.r
     app.command(_acting)
 
 app.command(doctor)
+app.command(backtest)
 
 
 @app.command

@@ -46,8 +46,8 @@ _MARKS: Final = (
 )
 _FIGURES: Final[dict[str, tuple[str, ...]]] = {
     "window.maximum": ("peak",),
-    "window.total": ("mean",),
-    "window.count": ("mean", "samples"),
+    "window.mean": ("mean",),
+    "window.count": ("samples",),
     "window.covered": ("samples",),
     "window.newest": ("newest_ms",),
     "history.p95": ("history_p95",),

@@ -36,10 +36,12 @@ UNATTRIBUTED: Final = (
     "ghost",
     "finished",
     "ambiguous",
+    "mistaken",
     "other",
 )
 """Why a series is given to no pod: no owner is named (on a node that is known, or not), only a pod that holds nothing is
-(the exporter itself, as a rule), or its pod is not known, has ended, or is one of several of that name."""
+(the exporter itself, as a rule), its pod is not known, has ended, is one of several of that name, or cannot be meant: the
+series names a neighbour's container or comes from another node."""
 
 Column: TypeAlias = npt.NDArray[Any]
 

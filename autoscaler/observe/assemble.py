@@ -45,6 +45,7 @@ from autoscaler.observe.pods import NodeUse, PodEntry
 from autoscaler.observe.series import ProfileSeries, SeriesReading, ServingRow
 from autoscaler.observe.shapes import content_key
 from autoscaler.observe.stores import StoresView
+from autoscaler.observe.unattributed import count_unattributed
 
 _HANDOVER_INTERVALS: Final = 2
 """An exporter may show the former owner for as many scrapes after a device changed hands."""
@@ -129,6 +130,7 @@ def join(reading: SeriesReading, roster: Roster, nodes: frozenset[str]) -> tuple
         unowned.extend(_unowned(series, owners, activity, roster, newest))
     if nowhere := sum(1 for device in unowned if not device.node):
         dropped[NODE_UNKNOWN] += nowhere
+    unattributed = sum((count_unattributed(series, owners) for series, owners in found), Counter[str]())
     newest_ms = max((int(owners.newest_ms.max(initial=-1)) for _, owners in found), default=-1)
     telemetry = Telemetry(
         fault=reading.fault,
@@ -146,6 +148,7 @@ def join(reading: SeriesReading, roster: Roster, nodes: frozenset[str]) -> tuple
         serving=_serving(reading, roster),
         unowned=tuple(sorted(unowned, key=lambda row: (row.node, row.device))),
         dropped=dict(sorted(dropped.items())),
+        unattributed=dict(sorted(unattributed.items())),
         ghosts=sum(owners.ghosts for _, owners in found),
     )
     return rows.table(), telemetry

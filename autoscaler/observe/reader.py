@@ -129,11 +129,11 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What is read beside activity, memory and power; `queries` are the texts."""
+    """What is read beside activity, memory and power; `queries` are names and texts."""
 
     traffic: tuple[Sparse, ...]
     board_peaks: dict[str, float]
-    queries: tuple[str, ...]
+    queries: tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
@@ -326,13 +326,14 @@ class SeriesReader:
         window_ms = cycle.spans.window_ms
         texts = traffic_queries(profile, window_ms=window_ms, source=source)
         traffic = [await self._ask(text, positions, cycle) for text in texts]
+        named = [("traffic", text) for text in texts]
         asked = board_activity_query(profile, window_ms=window_ms, source=source)
         peaks: dict[str, float] = {}
         if asked is not None and profile.board is not None:
             boards = Positions(msgspec.structs.replace(profile, device=profile.board.device))
             peaks = board_peaks(boards, await self._ask(asked, boards, cycle), full=profile.board.full)
-            texts = (*texts, asked)
-        return _Beside(tuple(traffic), peaks, texts)
+            named.append(("board_activity", asked))
+        return _Beside(tuple(traffic), peaks, tuple(named))
 
     def _is_old(self, kept: _Kept, cycle: _Cycle) -> bool:
         age_ms = cycle.at_ms - kept.read_ms
@@ -382,8 +383,9 @@ class SeriesReader:
     ) -> ProfileSeries:
         length = len(kept.positions)
         boards, beside = read
-        extra = [text for text in msgspec.structs.astuple(asked) if text is not None]
-        extra.extend(beside.queries)
+        extra = {
+            f"board.{name}": text for name, text in msgspec.structs.asdict(asked).items() if text is not None
+        }
         signals = []
         for signal, answers, queries, history in live:
             window = WindowColumns(**{n: dense(answers[n], length, m) for n, m in _WINDOW_MERGE.items()})
@@ -391,13 +393,15 @@ class SeriesReader:
             interval_ms, measured = self._interval(
                 (profile.name, signal.metric, kept.source), answers, cycle.spans
             )
-            texts = (*msgspec.structs.astuple(queries), *msgspec.structs.astuple(history), *extra)
+            texts = _named("window", queries) + _named("history", history) + list(extra.items())
+            texts += list(beside.queries)
             source = Source(
                 profile=profile.name,
                 signal=signal.metric,
                 interval_ms=interval_ms,
                 interval_measured=measured,
-                queries=texts,
+                queries=tuple(text for _, text in texts),
+                query_names=tuple(name for name, _ in texts),
                 series=int(window.count.seen.sum()),
             )
             signals.append(
@@ -439,6 +443,11 @@ class SeriesReader:
         )
         self._interval_ms[key] = measured
         return measured, True
+
+
+def _named(part: str, queries: SignalQueries | HistoryQueries) -> list[tuple[str, str]]:
+    """The queries with what they ask for: the reader's own columns."""
+    return [(f"{part}.{name}", text) for name, text in msgspec.structs.asdict(queries).items()]
 
 
 def measured_interval_ms(

@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from autoscaler.observe.attribution import AMBIGUOUS, FINISHED_POD, GHOST, UNOWNED, Owners
+from autoscaler.observe.attribution import AMBIGUOUS, FINISHED_POD, GHOST, MISFIT, UNOWNED, Owners
 from autoscaler.observe.series import ProfileSeries
 
-_BY_CODE: Final = {GHOST: "ghost", FINISHED_POD: "finished", AMBIGUOUS: "ambiguous"}
+_BY_CODE: Final = {GHOST: "ghost", FINISHED_POD: "finished", AMBIGUOUS: "ambiguous", MISFIT: "mistaken"}
 
 
 def count_unattributed(series: ProfileSeries, owners: Owners) -> Counter[str]:

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Final, Protocol
@@ -81,6 +81,7 @@ class DirectoryTraces:
         self._duty = _file(directory, DUTY_FILE)
         self._memory = _file(directory, MEMORY_FILE)
         self._extent: Extent | None = None
+        self._in_order: dict[Path, bool] = {}
 
     def extent(self) -> Extent:
         """The spans of all pods with a duty sample; read once."""
@@ -91,8 +92,8 @@ class DirectoryTraces:
     def steps(self) -> Iterator[Step]:
         """The files' rows by step; of two samples in one step the later row counts."""
         extent = self.extent()
-        duty = _by_step(_ordered(self._duty), extent, scale=1 / 100)
-        memory = _by_step(_ordered(self._memory), extent, scale=1 / _GIB)
+        duty = _by_step(self._ordered(self._duty), extent, scale=1 / 100)
+        memory = _by_step(self._ordered(self._memory), extent, scale=1 / _GIB)
         duty_at, memory_at = next(duty, None), next(memory, None)
         for index in range(extent.steps):
             while memory_at is not None and memory_at[0] < index:
@@ -104,6 +105,12 @@ class DirectoryTraces:
             if memory_at is not None and memory_at[0] == index:
                 seen_memory, memory_at = memory_at[1], next(memory, None)
             yield Step(index, extent.start_s + index * extent.step_s, seen_duty, seen_memory)
+
+    def _ordered(self, path: Path) -> Iterator[Row]:
+        """The rows by time. A file that is not in order is sorted in memory: order is what makes streaming possible."""
+        if path not in self._in_order:
+            self._in_order[path] = all(early[0] <= late[0] for early, late in pairwise(_rows(path)))
+        return _rows(path) if self._in_order[path] else iter(sorted(_rows(path), key=itemgetter(0)))
 
 
 def _file(directory: Path, name: str) -> Path:
@@ -137,21 +144,8 @@ def _measured(path: Path) -> Extent:
 def _interval(times: Iterable[float]) -> float:
     """The commonest distance between neighbouring times: gaps are longer, but rarer."""
     ordered = sorted(times)
-    distances = Counter(later - earlier for earlier, later in zip(ordered, ordered[1:], strict=False))
+    distances = Counter(later - earlier for earlier, later in pairwise(ordered))
     return min(distances, key=lambda distance: (-distances[distance], distance)) if distances else 60.0
-
-
-def _ordered(path: Path) -> Iterator[Row]:
-    """The rows by time. A file that is not in order is sorted in memory: order is what makes streaming possible."""
-    before = -math.inf
-    for row in _rows(path):
-        if row[0] < before:
-            break
-        before = row[0]
-    else:
-        yield from _rows(path)
-        return
-    yield from sorted(_rows(path), key=itemgetter(0))
 
 
 def _by_step(rows: Iterator[Row], extent: Extent, *, scale: float) -> Iterator[tuple[int, dict[str, float]]]:

@@ -7,6 +7,7 @@ a rate over them is never empty.
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
@@ -155,10 +156,9 @@ class Metrics:
             for end in ENDS:
                 self._act_ends.labels(action, end)
             self._act_time.labels(action)
-        for query in QUERIES:
+        for query, outcome in product(QUERIES, OUTCOMES):
             self._query_time.labels(query)
-            for outcome in OUTCOMES:
-                self._queries.labels(query, outcome)
+            self._queries.labels(query, outcome)
         for step in STEPS:
             self._step_time.labels(step)
         for trigger in ("timer", "event"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 from corrupted.case import Case
 from corrupted.corruptions import corrupt
 from corrupted.exporter import publish
@@ -33,6 +34,7 @@ PROFILES = load_profiles(FOLDER)
 SERVING = load_serving_profiles(FOLDER / "serving")
 BATCH = 100
 LEAST_FOUND = 0.95
+READ_DEADLINE_S = 600.0
 
 
 def eager_policy(job: str) -> Policy:
@@ -117,9 +119,10 @@ async def planned(case: Case, url: str) -> Plan:
     api_now_ms = END_MS - case.faults.skew_ms
     spans = Spans(window_ms=WINDOW_MS, history_ms=SPAN_MS, source_job=case.world.job)
     async with FaultyClient(url, at_ms=END_MS, faults=case.faults) as client:
-        reading = await SeriesReader(client, PROFILES, serving=SERVING).read(
-            spans, api_now_ms=lambda: api_now_ms
-        )
+        reader = SeriesReader(client, PROFILES, serving=SERVING, deadline_s=READ_DEADLINE_S)
+        reading = await reader.read(spans, api_now_ms=lambda: api_now_ms)
+    # The clock of this store stands still: how long this machine took to read it makes no sample older.
+    reading = msgspec.structs.replace(reading, read_ms=0)
     view = stores_of(case.world, skew_ms=case.faults.skew_ms).freeze()
     snapshot = assemble(view, reading, now_ms=api_now_ms)
     return plan(snapshot, policy, api_now_ms)

@@ -235,7 +235,7 @@ def _work(
     if replicas < 1:
         return None
     kind = draw.choice(("Deployment", "Deployment", "StatefulSet"))
-    name = f"app-{number}"
+    name = f"app-{number}-{job}"
     serving = draw.random() < 0.3
     consent = draw.random() < 0.7
     units = []

@@ -12,6 +12,7 @@ from autoscaler.model.evidence import UNATTRIBUTED, Telemetry
 from autoscaler.service.breaker import Breaker, log_breaker
 from autoscaler.service.evidence_metrics import DROPPED, EvidenceMetrics
 from autoscaler.service.readiness import CheckResult, all_ready, fleet_check
+from autoscaler.service.telemetry import OUTCOMES, QUERIES, Metrics
 
 HEALTHY = FleetHealth(units=4, measured=4, seen=4)
 FROZEN = FleetHealth(units=4, measured=1, seen=2, unattributed=2, frozen="dark", since_ms=1, until_ms=9)
@@ -136,3 +137,12 @@ def test_whoever_no_longer_leads_shows_no_figure_of_the_fleet() -> None:
     assert b"nvidia.com/gpu" not in generate_latest(page.registry)
     assert page.value("breaker_open", name="fleet") == 0
     assert page.value("unattributed_series", reason="ghost") == 0
+
+
+def test_every_kind_of_query_has_its_series_before_the_first_is_asked() -> None:
+    registry = Metrics(clock=lambda: 0.0).registry
+
+    for query in QUERIES:
+        for outcome in OUTCOMES:
+            labels = {"query": query, "outcome": outcome}
+            assert registry.get_sample_value("gpu_autoscaler_prom_queries_total", labels) == 0
