@@ -132,9 +132,11 @@ def attribute(
     """Owners of every position; `handover_ms` is how long a gone pod's series may outlast its hold of a device."""
     newest_ms = newest_of(series)
     found = hosts or Hosts.of(frozenset())
+    # The series of one node share one set of labels: a host's name is looked up once for all of them.
+    named = {labels: found.named(labels) for labels in set(series.nodes)}
     codes = np.array(
         [
-            _fitting(_code(identity, roster, series.targets), identity, roster, found.named(labels))
+            _fitting(_code(identity, roster, series.targets), identity, roster, named[labels])
             for identity, labels in zip(series.identities, series.nodes, strict=True)
         ],
         dtype=np.int64,
@@ -172,36 +174,43 @@ def adopt(series: ProfileSeries, owners: Owners, roster: Roster, known: Mapping[
 
 def sole_owners(read: Iterable[tuple[ProfileSeries, Owners]]) -> dict[str, int]:
     """The pod of every whole board that exactly one pod was seen on."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, int] = {}
+    several: set[str] = set()
     for series, owners in read:
+        codes, shared = owners.codes.tolist(), owners.shared.tolist()
         for i in np.flatnonzero((owners.codes >= 0) & (owners.newest_ms >= 0)).tolist():
             identity = series.identities[i]
-            divided = identity.sliced or identity.share or bool(owners.shared[i])
-            found.setdefault(identity.board, set()).add(-1 if divided else int(owners.codes[i]))
-    return {board: codes.pop() for board, codes in found.items() if board and len(codes) == 1}
+            code = -1 if identity.sliced or identity.share or shared[i] else codes[i]
+            if found.setdefault(identity.board, code) != code:
+                several.add(identity.board)
+    return {board: code for board, code in found.items() if board and board not in several}
 
 
 def owners_by_device(read: Iterable[tuple[ProfileSeries, Owners]]) -> dict[str, frozenset[int]]:
     """The pods that were seen on each device, whichever exporter names them; shares have one each."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, frozenset[int]] = {}
+    alone: dict[int, frozenset[int]] = {}
     for series, owners in read:
+        codes = owners.codes.tolist()
         for i in np.flatnonzero((owners.codes >= 0) & (owners.newest_ms >= 0)).tolist():
-            identity = series.identities[i]
+            identity, code = series.identities[i], codes[i]
             if identity.device and not identity.share:
-                found.setdefault(identity.device, set()).add(int(owners.codes[i]))
-    return {device: frozenset(codes) for device, codes in found.items()}
+                one = alone.get(code) or alone.setdefault(code, frozenset((code,)))
+                known = found.setdefault(identity.device, one)
+                if known is not one:
+                    found[identity.device] = known | one
+    return found
 
 
 def shared_with_others(
     series: ProfileSeries, owners: Owners, everyone: Mapping[str, frozenset[int]]
 ) -> Owners:
     """Also marks devices as shared on which another exporter names another pod, whose rows may not have been read."""
-    shared = owners.shared.copy()
+    shared, codes = owners.shared.copy(), owners.codes.tolist()
     for i in np.flatnonzero((owners.codes >= 0) & (owners.newest_ms >= 0) & ~shared).tolist():
         identity = series.identities[i]
-        shared[i] = not identity.share and bool(
-            everyone.get(identity.device, frozenset()) - {int(owners.codes[i])}
-        )
+        if not identity.share and (others := everyone.get(identity.device)):
+            shared[i] = len(others) > 1 or codes[i] not in others
     return msgspec.structs.replace(owners, shared=shared)
 
 

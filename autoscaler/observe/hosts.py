@@ -30,7 +30,7 @@ class Hosts(msgspec.Struct, frozen=True):
             (
                 self.by_short[_short(name)]
                 for name in names
-                if not _is_address(name) and _short(name) in self.by_short
+                if _short(name) in self.by_short and not _is_address(name)
             ),
             "",
         )

@@ -208,7 +208,8 @@ class Positions:
         self._identities: list[Identity] = []
         self._nodes: list[frozenset[str]] = []
         self._node_sets: dict[tuple[str, ...], frozenset[str]] = {}
-        self._targets: set[str] = set()
+        self._targets: set[tuple[str, str]] = set()
+        self._columns: dict[tuple[bool, ...], _Columns] = {}
 
     def __len__(self) -> int:
         return len(self._identities)
@@ -226,7 +227,7 @@ class Positions:
     @property
     def targets(self) -> frozenset[str]:
         """Pods (namespace/name) whose plain labels stood beside an exported owner: scrape targets, no owners."""
-        return frozenset(self._targets)
+        return frozenset(f"{namespace}/{pod}" for namespace, pod in self._targets)
 
     def collect(self, answer: Answer) -> Sparse:
         """The positions and values of a vector, new positions added; raises `AnswerError`."""
@@ -255,9 +256,8 @@ class Positions:
         nodes = self._node_sets.get(names)
         if nodes is None:
             nodes = self._node_sets[names] = frozenset(filter(None, names))
-        position = self._by_identity.get(identity)
-        if position is None:
-            position = self._by_identity[identity] = len(self._identities)
+        position = self._by_identity.setdefault(identity, len(self._identities))
+        if position == len(self._identities):
             self._identities.append(identity)
             self._nodes.append(nodes)
         elif self._nodes[position] is not nodes:
@@ -265,51 +265,72 @@ class Positions:
         return position
 
     def _identity(self, labels: tuple[str, ...]) -> Identity:
-        namespace, pod, container, uid = self._owner(labels)
-        board = self._board(labels)
-        slices = [labels[i] for i in self._slice_columns if labels[i]]
-        shares = [labels[i] for i in self._share_columns if labels[i]]
-        divided = slices or shares
+        present = tuple([text != "" for text in labels])
+        which = self._columns.get(present)
+        if which is None:
+            which = self._columns[present] = self._columns_of(labels)
+        at_namespace, at_pod, at_container, at_uid = which.owner
+        namespace, pod = labels[at_namespace], labels[at_pod]
+        for other in which.others:
+            target = (labels[other[0]], labels[other[1]])
+            if target != (namespace, pod):
+                self._targets.add(target)
+        device = board = _board(labels, which.devices)
+        if which.slices or which.shares:
+            slices, shares = ([labels[i] for i in columns] for columns in (which.slices, which.shares))
+            device = "#".join(["/".join([board, *slices]), *shares])
         return Identity(
-            device="#".join(["/".join([board, *slices]), *shares]) if divided else board,
-            board=board,
-            sliced=bool(slices),
-            share=bool(shares),
-            namespace=namespace,
-            pod=pod,
-            container=container,
-            uid=uid,
-            marks=tuple([label for label, i in self._mark_columns if labels[i]]),
+            device,
+            board,
+            which.slices != (),
+            which.shares != (),
+            namespace,
+            pod,
+            labels[at_container],
+            labels[at_uid],
+            which.marks,
         )
 
-    def _board(self, labels: tuple[str, ...]) -> str:
-        """The normal form of the first alternative of which every label is there; empty where none is."""
-        for key in self._device_columns:
-            parts = [labels[i] for i in key]
-            if all(parts):
-                return "+".join(map(normal_device, parts)) if len(parts) > 1 else normal_device(parts[0])
-        return ""
+    def _columns_of(self, labels: tuple[str, ...]) -> "_Columns":
+        """Where to look in series that have the same labels as this one.
 
-    def _owner(self, labels: tuple[str, ...]) -> tuple[str, str, str, str]:
-        """Namespace, pod, container and uid of the first group that names a pod.
-
-        Among groups that share its pod label the first with a namespace wins: a scrape may have renamed that one label.
+        The owner is named by the first group whose pod label is there; among groups that share that label the first with a
+        namespace wins: a scrape may have renamed that one label.
         """
         named = [group for group in self._owner_columns if labels[group[0]]]
-        if not named:
-            return "", "", "", ""
-        chosen = named[0]
-        if len(named) > 1:
-            pods = chosen[0]
-            chosen = next((g for g in named if g[0] == pods and labels[g[1]]), chosen)
-            for group in named:
-                if group[0] != pods and (labels[group[1]], labels[group[0]]) != (
-                    labels[chosen[1]],
-                    labels[pods],
-                ):
-                    self._targets.add(f"{labels[group[1]]}/{labels[group[0]]}")
-        pod, namespace, container, uid = chosen
-        return labels[namespace], labels[pod], labels[container], labels[uid]
+        same = [group for group in named if group[0] == named[0][0]]
+        nobody = (len(labels) - 1,) * 4
+        pod, namespace, container, uid = next(
+            (g for g in same if labels[g[1]]), named[0] if named else nobody
+        )
+        return _Columns(
+            owner=(namespace, pod, container, uid),
+            others=tuple((g[1], g[0]) for g in named if g[0] != pod),
+            devices=tuple(key for key in self._device_columns if all(labels[i] for i in key)),
+            slices=tuple(i for i in self._slice_columns if labels[i]),
+            shares=tuple(i for i in self._share_columns if labels[i]),
+            marks=tuple(label for label, i in self._mark_columns if labels[i]),
+        )
+
+
+class _Columns(msgspec.Struct, frozen=True, gc=False):
+    """The labels that identify a series: of its owner (namespace, pod, container, uid), of other pods named, of its device."""
+
+    owner: tuple[int, int, int, int]
+    others: tuple[tuple[int, int], ...]
+    devices: tuple[tuple[int, ...], ...]
+    slices: tuple[int, ...]
+    shares: tuple[int, ...]
+    marks: tuple[str, ...]
+
+
+def _board(labels: tuple[str, ...], keys: tuple[tuple[int, ...], ...]) -> str:
+    """The normal form of the device that labels name together, by the first key that gives one."""
+    for key in keys:
+        found = "+".join([normal_device(labels[i]) for i in key])
+        if found:
+            return found
+    return ""
 
 
 def normal_device(text: str) -> str:
