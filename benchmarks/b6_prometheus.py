@@ -7,6 +7,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable
+from functools import partial
 
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.observe.answers import Answer
@@ -94,9 +95,9 @@ def _parse(answer: Answer) -> tuple[float, float]:
     profile = _dcgm()
     first_s = again_s = float("inf")
     for _ in range(ROUNDS):
-        positions = Positions(profile)
-        first_s = min(first_s, _seconds(lambda to=positions: to.collect(answer)))
-        again_s = min(again_s, _seconds(lambda to=positions: to.collect(answer)))
+        collect = partial(Positions(profile).collect, answer)
+        first_s = min(first_s, _seconds(collect))
+        again_s = min(again_s, _seconds(collect))
     return first_s, again_s
 
 

@@ -101,7 +101,7 @@ async def running(against: Peers) -> AsyncIterator[Running]:
         """As a pod has it: without the client library, which only reads kubeconfigs and weighs 38 MiB."""
         return ClusterAccess(server=against.api_url)
 
-    app.cluster_access = access
+    vars(app)["cluster_access"] = access
     environ = dict(against.environ)
     with (against.folder / "log").open("w") as log:
         configure_logs(stream=log)
@@ -110,9 +110,7 @@ async def running(against: Peers) -> AsyncIterator[Running]:
         )
         try:
             await asyncio.wait({service, address}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
-            if not address.done():
-                raise RuntimeError("the service does not listen")
-            host, port = address.result()
+            host, port = _heard(address)
             async with aiohttp.ClientSession() as session:
                 yield Running(f"http://{host}:{port}", service, session)
         except RuntimeError as error:
@@ -122,3 +120,9 @@ async def running(against: Peers) -> AsyncIterator[Running]:
             stop.set()
             with contextlib.suppress(asyncio.CancelledError):
                 await service
+
+
+def _heard(address: "asyncio.Future[app.Address]") -> app.Address:
+    if not address.done():
+        raise RuntimeError("the service does not listen")
+    return address.result()

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,6 +57,42 @@ _UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 @dataclass(frozen=True)
+class Course:
+    """How one series went over the ranges of a query: its lowest, mean and highest value, and how often it was scraped."""
+
+    low: float
+    mean: float
+    high: float
+    at_s: float
+    longest_s: float
+    shortest_s: float
+
+    @property
+    def samples(self) -> float:
+        """In the longest range."""
+        return self.longest_s // INTERVAL_S
+
+
+_FUNCTIONS: Final[tuple[tuple[str, Callable[[Course], float]], ...]] = (
+    (r"^count", lambda _: 1),
+    (r"^min.*timestamp\(", lambda course: course.at_s - course.longest_s),
+    (r"timestamp\(", lambda course: course.at_s - AGE_S),
+    (r"sum_over_time.*count_over_time", lambda course: course.samples),
+    (r"count_over_time", lambda course: course.shortest_s // INTERVAL_S),
+    (r"quantile_over_time", lambda course: 0.9 * course.high + 0.1 * course.low),
+    (r"avg_over_time", lambda course: course.mean),
+    (r"\b(?:rate|irate|deriv)\(", lambda course: course.mean - course.low),
+    (r"\b(?:increase|delta)\(", lambda course: (course.mean - course.low) * course.longest_s),
+    (r"changes\(", lambda course: course.samples if course.mean > course.low else 0),
+    (r"sum_over_time", lambda course: course.mean * course.samples),
+    (r"max_over_time", lambda course: course.high),
+    (r"min_over_time", lambda course: course.low),
+    (r"", lambda course: course.mean),
+)
+"""What a query's text says that it asks for; the first that is found holds."""
+
+
+@dataclass(frozen=True)
 class Question:
     """What a query asks: of which metric, and by which labels (None: one number for all, empty: every label)."""
 
@@ -68,35 +104,9 @@ class Question:
         """The value of any series of a kind of workload."""
         mean, peak = _ACTIVITY[kind]
         base, slope = _SCALES[self.metric]
-        low, middle, high = base, base + slope * mean, base + slope * peak
-        ranges = [float(number) * _UNITS[unit] for number, unit in _RANGE.findall(self.text)]
-        longest = max(ranges, default=0.0)
-        text = self.text
-        if text.startswith("count"):
-            return 1
-        if "timestamp(" in text:
-            return at_s - longest if text.startswith("min") else at_s - AGE_S
-        if "count_over_time" in text:
-            # `sum_over_time(count_over_time(..)[..])` adds the parts up, anything else tells of one of them.
-            span = longest if "sum_over_time" in text else min(ranges)
-            return span // INTERVAL_S
-        if "quantile_over_time" in text:
-            return 0.9 * high + 0.1 * low
-        if "avg_over_time" in text:
-            return middle
-        if re.search(r"\b(?:rate|irate|deriv)\(", text):
-            return slope * mean
-        if re.search(r"\b(?:increase|delta)\(", text):
-            return slope * mean * longest
-        if "changes(" in text:
-            return longest // INTERVAL_S if mean else 0
-        if "sum_over_time" in text:
-            return middle * (longest // INTERVAL_S)
-        if "max_over_time" in text:
-            return high
-        if "min_over_time" in text:
-            return low
-        return middle
+        ranges_s = [float(number) * _UNITS[unit] for number, unit in _RANGE.findall(self.text)] or [0.0]
+        course = Course(base, base + slope * mean, base + slope * peak, at_s, max(ranges_s), min(ranges_s))
+        return next(read(course) for pattern, read in _FUNCTIONS if re.search(pattern, self.text, re.DOTALL))
 
 
 def question_of(text: str) -> Question | None:

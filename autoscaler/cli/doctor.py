@@ -30,7 +30,7 @@ def doctor(
         Path | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="with --exposition: Kubernetes objects, as kubectl get pods,nodes -A -o json prints them",
+            help="with --exposition: Kubernetes objects, as kubectl get pods,nodes,resourceclaims,resourceslices -A -o json prints them",
         ),
     ] = None,
     policy: PolicyOption = None,

@@ -168,7 +168,8 @@ def _share_use(board: BoardUse) -> int:
 def _verdict(units: tuple[Measured, ...], evidence: Evidence) -> tuple[Verdict, float]:
     boards = [board for unit in units for board in unit.boards]
     ratio = sum(_share_use(board) for board in boards) / (len(boards) * ACTIVITY_SCALE)
-    if max(_use(unit) for unit in units) >= evidence.saturation:
+    sure = [unit for unit in units if not any(board.clamped for board in unit.boards)]
+    if max((_use(unit) for unit in sure), default=0.0) >= evidence.saturation:
         return "saturated", ratio
     if all(board.peak <= evidence.idle_ceiling * ACTIVITY_SCALE for board in boards):
         return "idle", ratio

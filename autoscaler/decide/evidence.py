@@ -1,12 +1,14 @@
 """From columns to a typed observation of one unit: missing, stale, partial and zero are different things."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, assert_never
 
-from autoscaler.decide.world import Unit, World
+from autoscaler.decide.world import Unit, World, accelerators, is_board
 from autoscaler.model.duration import format_duration
 from autoscaler.model.evidence import (
     ACTIVITY_SCALE,
+    CLAMPED,
     CONTRADICTORY,
     CROWDED,
     DROPPED,
@@ -32,6 +34,8 @@ from autoscaler.model.reasons import Reason
 
 _PRODUCT: Final = "nvidia.com/gpu.product"
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
+_PART: Final = re.compile("[/#]")
+"""Devices that are slices or shares are named `board/slice` and `board#share`."""
 
 
 def observe_unit(world: World, unit: Unit, *, held: int) -> Observation:
@@ -45,6 +49,7 @@ def observe_unit(world: World, unit: Unit, *, held: int) -> Observation:
     chosen = _primary_rows(world, rows, held)
     return (
         _shared(world, unit, rows)
+        or _not_its_own(world, unit, rows)
         or _doubt(world, unit, rows, chosen)
         or _incomplete(world, chosen, held)
         or _incoherent(world, chosen)
@@ -77,18 +82,25 @@ def reason_of(observation: Observation) -> Reason | None:
 
 
 def _nothing_seen(world: World, unit: Unit) -> Observation:
-    if told := world.snapshot.telemetry.untrusted:
+    if untrusted := world.snapshot.telemetry.untrusted:
         return Unattributed(
-            f"several scrape jobs publish GPU series ({'; '.join(told)}): set evidence.sourceJob"
+            f"several scrape jobs publish GPU series ({'; '.join(untrusted)}): set evidence.sourceJob"
         )
     node, boards = unit.pod.node, world.policy.resources.boards
     unowned = len(world.unowned.get(node, ()))
     free = sum(max(0, amount) for name, amount in world.free.get(node, {}).items() if name in boards)
     if unowned > free:
         return Unattributed(f"{unowned} boards on {node} have samples without owner, {free} are free")
-    lost = sum(1 for device in world.snapshot.telemetry.unowned if not device.node)
+    lost = len(world.unowned.get("", ()))
     if lost:
         return Unattributed(f"{lost} boards have samples that name neither a pod nor a node that is known")
+    told = world.snapshot.telemetry.unattributed
+    others = sum(told.get(why, 0) for why in ("exporter", "mistaken"))
+    others += told.get("ghost", 0) if not len(world.snapshot.holders) else 0
+    if others:
+        return Unattributed(
+            f"{others} series name pods that cannot be their boards' owners, such as the exporter's own"
+        )
     return Absent(f"no sample in {format_duration(world.snapshot.telemetry.window_ms)}")
 
 
@@ -128,6 +140,16 @@ def _shared(world: World, unit: Unit, rows: tuple[int, ...]) -> Observation | No
     return Shared(f"on {unit.pod.node} a unit is no whole board: {meaning}") if meaning else None
 
 
+def _not_its_own(world: World, unit: Unit, rows: tuple[int, ...]) -> Observation | None:
+    """A whole board's figure is no figure of a slice or share of it, not even where it is 0: some exporters cannot tell."""
+    held = accelerators(unit.shape.demand, world.policy.resources)
+    parts = [name for name in held if not is_board(name, world.policy.resources)]
+    if not parts or len(parts) < len(held) or _flagged(world, rows, POD_SCOPE):
+        return None
+    whole = [row for row in rows if not _PART.search(world.snapshot.holders.device[row])]
+    return Shared(f"it holds {parts[0]}, and the samples are of a whole board") if whole else None
+
+
 def _sliced(world: World, rows: Iterable[int]) -> bool:
     """Whether every row is of a hardware partition of its own."""
     return all("/" in world.snapshot.holders.device[row] for row in rows)
@@ -163,6 +185,9 @@ def _doubt(world: World, unit: Unit, rows: tuple[int, ...], chosen: tuple[int, .
     seen, told = max(int(holders.peak[r]) for r in chosen), max(others, default=0)
     if told >= floor > seen or told > evidence.idle_ceiling * ACTIVITY_SCALE >= seen:
         return Contradictory("one exporter says idle, another says active")
+    for device in world.unowned.get("", ()) if world.hides_boards(unit.pod.node) else ():
+        if device.peak >= floor:
+            return Contradictory(f"a busy board without owner on a node that is not known: {device.device}")
     for device in world.unowned.get(unit.pod.node, ()):
         if device.peak >= floor:
             return Contradictory(f"a busy board without owner on {device.node}: {device.device}")
@@ -309,6 +334,7 @@ def _measured(world: World, unit: Unit, rows: tuple[int, ...]) -> Measured:
             memory_peak_mib=_known_mib(int(holders.memory_peak_mib[row])),
             memory_total_mib=_known_mib(int(holders.memory_total_mib[row])),
             shares=max(1, int(holders.shares[row])),
+            clamped=bool(int(holders.flags[row]) & CLAMPED),
         )
         for row in sorted(rows, key=lambda r: holders.device[r])
     )

@@ -1,5 +1,6 @@
 """Look-ups over a snapshot, built once for each cycle, and the case of one workload."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -176,12 +177,27 @@ class World:
 
     @cached_property
     def unowned(self) -> dict[str, tuple[UnownedDevice, ...]]:
-        """Devices without owner by node, in the order of their names; those whose node is not known are left out."""
+        """Devices without owner by node, in the order of their names; under "" those whose node is not known."""
         groups: dict[str, list[UnownedDevice]] = {}
         for device in sorted(self.snapshot.telemetry.unowned, key=lambda d: (d.device, d.peak)):
-            if device.node:
-                groups.setdefault(device.node, []).append(device)
+            groups.setdefault(device.node, []).append(device)
         return {node: tuple(found) for node, found in groups.items()}
+
+    @cached_property
+    def _seen_boards(self) -> dict[str, int]:
+        """How many boards have samples, by node."""
+        holders, seen = self.snapshot.holders, dict[str, set[str]]()
+        for device, index in zip(holders.device, holders.pod.tolist(), strict=True):
+            seen.setdefault(self.snapshot.pods[index].node, set()).add(re.split("[/#]", device)[0])
+        for unowned in self.snapshot.telemetry.unowned:
+            seen.setdefault(unowned.node, set()).add(re.split("[/#]", unowned.device)[0])
+        return {node: len(boards) for node, boards in seen.items()}
+
+    def hides_boards(self, name: str) -> bool:
+        """Whether a node offers more boards than have samples that say they are there."""
+        node = self.nodes.get(name)
+        offered = sum(node.allocatable.get(n, 0) for n in self.policy.resources.boards) if node else 0
+        return node is None or offered > self._seen_boards.get(name, 0)
 
     @cached_property
     def namespaces(self) -> dict[str, NamespaceRow]:

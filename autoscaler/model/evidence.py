@@ -240,6 +240,7 @@ class BoardUse(msgspec.Struct, frozen=True):
     memory_peak_mib: int | None = None
     memory_total_mib: int | None = None
     shares: int = 1
+    clamped: bool = False
 
 
 class Measured(msgspec.Struct, frozen=True, tag=True):

@@ -141,6 +141,10 @@ def attribute(
         ],
         dtype=np.int64,
     )
+    for position, target in series.beside.items():
+        # A pod that holds boards is no exporter: it may have put another's name on its own series.
+        if codes[position] >= 0 and roster.index.get(target, codes[position]) != codes[position]:
+            codes[position] = MISFIT
     held = codes >= 0
     starts = np.zeros(len(codes), dtype=np.int64)
     starts[held] = roster.starts_ms[codes[held]]

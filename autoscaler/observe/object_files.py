@@ -43,6 +43,10 @@ class Objects(msgspec.Struct, frozen=True):
     faults: tuple[str, ...] = ()
 
 
+_UNNAMED_NODE: Final = "unnamed-node"
+"""Where running pods are that do not say where they are: somewhere, and possibly together."""
+
+
 def read_objects(text: str) -> Objects:
     """The objects of a text: lists, bare objects, several documents, JSON or YAML; raises `ObjectsError`."""
     found: dict[str, list[Document]] = {}
@@ -54,11 +58,17 @@ def read_objects(text: str) -> Objects:
             unread[str(document["kind"])] += 1
         else:
             found.setdefault(kind.name, []).append(document)
-    if not found and not unread:
+    if not found and not unread and not _is_empty_list(text):
         raise ObjectsError(faults[0] if faults else "no object in it")
     return Objects(
         {name: tuple(rows) for name, rows in found.items()}, dict(sorted(unread.items())), tuple(faults)
     )
+
+
+def _is_empty_list(text: str) -> bool:
+    """What kubectl prints of a namespace without objects."""
+    documents = [document for document in _documents(text) if isinstance(document, dict)]
+    return bool(documents) and all(document.get("items") == [] for document in documents)
 
 
 def fill_stores(
@@ -185,7 +195,9 @@ def _whole_pod(pod: Document, started: str, uid_of: Callable[[str, str], str]) -
         if isinstance(spec.get(part), list):
             spec[part] = [_whole_container(container) for container in spec[part]]
     status["phase"] = status.get("phase") or "Running"
-    if spec.get("nodeName") or status["phase"] == "Running":
+    if status["phase"] == "Running":
+        spec["nodeName"] = spec.get("nodeName") or _UNNAMED_NODE
+    if spec.get("nodeName"):
         status["startTime"] = started
     return {**pod, "metadata": meta, "spec": spec, "status": status}
 

@@ -192,6 +192,7 @@ class SeriesReader:
         self._at_ms = at_ms
         self._deadline_s = deadline_s
         self._kept: dict[str, _Kept] = {}
+        self._believed: str | None = None
         self._interval_ms: dict[tuple[str, str, str], int] = {}
 
     async def read(self, spans: Spans, *, api_now_ms: Callable[[], int | None]) -> SeriesReading:
@@ -276,7 +277,10 @@ class SeriesReader:
         for profile in profiles:
             answer = await self._query(jobs_query(profile, window_ms=window_ms, source=pinned), cycle)
             found[profile.name] = await asyncio.to_thread(jobs_of, answer)
-        return weigh(found, profiles, pinned=pinned, wanted=self._wanted)
+        trust = weigh(found, profiles, pinned=pinned, wanted=self._wanted, believed=self._believed)
+        if not pinned and not trust.untrusted and len(trust.jobs) == 1:
+            (self._believed,) = trust.jobs
+        return trust
 
     async def _read_profile(self, profile: Profile, cycle: _Cycle) -> ProfileSeries | None:
         trusted = cycle.trust.matchers.get(profile.name)
@@ -419,6 +423,7 @@ class SeriesReader:
             identities=kept.positions.identities,
             nodes=kept.positions.nodes,
             targets=kept.positions.targets,
+            beside=kept.positions.beside,
             boards=BoardColumns(
                 **{n: dense(boards[n], length, m) for n, m in _BOARD_MERGE.items()},
                 past_used=dense(kept.boards["used"], length, "max"),

@@ -118,7 +118,7 @@ class ProfileSeries(msgspec.Struct, frozen=True):
 
     `nodes` are the values of the node labels by position; `targets` are pods (namespace/name) that are exporters;
     `board_peaks` are peaks of the profile's board series by board, as shares of 1; `matcher` is that of the trusted scrape
-    job.
+    job; `beside` has the scrape target that is named beside a position's owner.
     """
 
     profile: Profile
@@ -129,6 +129,7 @@ class ProfileSeries(msgspec.Struct, frozen=True):
     signals: tuple[SignalSeries, ...]
     board_peaks: Mapping[str, float] = {}
     matcher: str = ""
+    beside: Mapping[int, str] = {}
 
 
 class ServingRow(msgspec.Struct, frozen=True):
@@ -208,7 +209,8 @@ class Positions:
         self._identities: list[Identity] = []
         self._nodes: list[frozenset[str]] = []
         self._node_sets: dict[tuple[str, ...], frozenset[str]] = {}
-        self._targets: set[tuple[str, str]] = set()
+        self._targets: dict[tuple[str, str], str] = {}
+        self._beside: dict[int, str] = {}
         self._columns: dict[tuple[bool, ...], _Columns] = {}
 
     def __len__(self) -> int:
@@ -227,7 +229,12 @@ class Positions:
     @property
     def targets(self) -> frozenset[str]:
         """Pods (namespace/name) whose plain labels stood beside an exported owner: scrape targets, no owners."""
-        return frozenset(f"{namespace}/{pod}" for namespace, pod in self._targets)
+        return frozenset(self._targets.values())
+
+    @property
+    def beside(self) -> Mapping[int, str]:
+        """The target that stands beside a position's owner, where one does."""
+        return dict(self._beside)
 
     def collect(self, answer: Answer) -> Sparse:
         """The positions and values of a vector, new positions added; raises `AnswerError`."""
@@ -251,7 +258,7 @@ class Positions:
             labels = (*msgspec.structs.astuple(self._decoder.decode(text)), "")
         except UNREADABLE as error:
             raise AnswerError(f"unreadable labels: {error}") from error
-        identity = self._identity(labels)
+        identity, beside = self._identity(labels)
         names = tuple([labels[i] for i in self._node_columns])
         nodes = self._node_sets.get(names)
         if nodes is None:
@@ -260,26 +267,29 @@ class Positions:
         if position == len(self._identities):
             self._identities.append(identity)
             self._nodes.append(nodes)
+            if beside:
+                self._beside[position] = beside
         elif self._nodes[position] is not nodes:
             self._nodes[position] |= nodes
         return position
 
-    def _identity(self, labels: tuple[str, ...]) -> Identity:
+    def _identity(self, labels: tuple[str, ...]) -> tuple[Identity, str]:
         present = tuple([text != "" for text in labels])
         which = self._columns.get(present)
         if which is None:
             which = self._columns[present] = self._columns_of(labels)
         at_namespace, at_pod, at_container, at_uid = which.owner
         namespace, pod = labels[at_namespace], labels[at_pod]
+        beside = ""
         for other in which.others:
             target = (labels[other[0]], labels[other[1]])
             if target != (namespace, pod):
-                self._targets.add(target)
+                beside = self._targets.setdefault(target, "/".join(target))
         device = board = _board(labels, which.devices)
         if which.slices or which.shares:
             slices, shares = ([labels[i] for i in columns] for columns in (which.slices, which.shares))
             device = "#".join(["/".join([board, *slices]), *shares])
-        return Identity(
+        identity = Identity(
             device,
             board,
             which.slices != (),
@@ -290,6 +300,7 @@ class Positions:
             labels[at_uid],
             which.marks,
         )
+        return identity, beside
 
     def _columns_of(self, labels: tuple[str, ...]) -> "_Columns":
         """Where to look in series that have the same labels as this one.

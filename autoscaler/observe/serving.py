@@ -22,6 +22,9 @@ _PACE_PARTS: Final = 4
 _FULL: Final = 0.95
 """Share of the samples that the pace of the last part of the window lets expect."""
 _CACHE_SCALE: Final = 10_000
+_UNREADABLE: Final = -1.0
+_BORN: Final = 0.9
+"""A series with fewer of the samples than this share of another's began inside the window."""
 _labels_decoder = msgspec.json.Decoder(dict[str, str])
 
 
@@ -63,6 +66,9 @@ class ServingQueries(msgspec.Struct, frozen=True):
     running: str | None = None
     cache: str | None = None
     counter: str | None = None
+    counter_samples: str | None = None
+    counter_most: str | None = None
+    counter_series: str | None = None
 
 
 def load_serving_profiles(*folders: Path) -> tuple[ServingProfile, ...]:
@@ -113,17 +119,27 @@ def serving_queries(
         running=over("max_over_time", profile.running, profile.combine) or None,
         cache=over("max_over_time", profile.cache, "max") or None,
         counter=over("changes", profile.counters, "sum") or None,
+        counter_samples=over("count_over_time", profile.counters, "sum") or None,
+        counter_most=over("count_over_time", profile.counters, "max") or None,
+        counter_series=over("count_over_time", profile.counters, "count") or None,
     )
 
 
 def by_owner(profile: ServingProfile, answer: Answer) -> dict[tuple[str, str], float]:
-    """The finite, non-negative values of an answer by (namespace, pod); the namespace is empty where none is told."""
+    """The values of an answer by (namespace, pod), -1 for what is no number; the namespace is empty where none is told."""
     labels = (profile.owner.namespace, profile.owner.pod)
     return {
-        (found.get(labels[0], ""), found.get(labels[1], "")): value
+        (found.get(labels[0], ""), found.get(labels[1], "")): value if 0 <= value < math.inf else _UNREADABLE
         for found, value in _labelled(answer)
-        if found.get(labels[1]) and 0 <= value < math.inf
+        if found.get(labels[1])
     }
+
+
+def _began(values: Mapping[str, float | None]) -> int:
+    """1 if a counter's series began inside the window: its first request is no change of it."""
+    samples, most, series = (values.get(f"counter_{name}") or 0.0 for name in ("samples", "most", "series"))
+    gauge = values.get("count") or 0.0
+    return int(samples < _BORN * most * series or most < _BORN * gauge)
 
 
 def serving_rows(
@@ -135,19 +151,21 @@ def serving_rows(
     """
     rows = []
     for owner in sorted({owner for found in answers.values() for owner in found}):
-        values = {name: found.get(owner) for name, found in answers.items()}
+        told = {name: found.get(owner) for name, found in answers.items()}
+        readable = _UNREADABLE not in told.values()
+        values = {name: None if value == _UNREADABLE else value for name, value in told.items()}
         cache, moves = values.get("cache"), values.get("counter")
         rows.append(
             ServingRow(
                 namespace=owner[0],
                 pod=owner[1],
                 server=profile.name,
-                samples=round(values["count"] or 0),
+                samples=round(values["count"] or 0) if readable else 0,
                 expected=round(_PACE_PARTS * (values["pace"] or 0.0) * _FULL),
                 queue_peak=values.get("queue"),
                 running_peak=values.get("running"),
                 cache_peak=None if cache is None else min(_CACHE_SCALE, round(cache * _CACHE_SCALE)),
-                counter_moves=None if moves is None else round(moves),
+                counter_moves=None if moves is None else round(moves) + _began(values),
             )
         )
     return tuple(rows)

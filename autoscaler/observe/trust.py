@@ -26,14 +26,21 @@ class Trust:
 
 
 def weigh(
-    found: Mapping[str, frozenset[str]], profiles: Sequence[Profile], *, pinned: str, wanted: Collection[str]
+    found: Mapping[str, frozenset[str]],
+    profiles: Sequence[Profile],
+    *,
+    pinned: str,
+    wanted: Collection[str],
+    believed: str | None = None,
 ) -> Trust:
     """Believes the pinned jobs, else the only job over all profiles, else only profiles that state their own job.
 
-    `found` has the jobs that publish each profile; `wanted` profiles are read even where nothing publishes them.
+    `found` has the jobs that publish each profile; `wanted` profiles are read even where nothing publishes them. `believed`
+    is the only job of before: another one that takes its place must be pinned, since the true exporter may just be down.
     """
     jobs = tuple(sorted(frozenset().union(*found.values())))
-    if pinned or len(jobs) <= 1:
+    replaced = believed is not None and jobs not in ((), (believed,))
+    if pinned or (len(jobs) <= 1 and not replaced):
         matcher = pinned or (one_job(jobs[0]) if jobs else "")
         matchers = {name: matcher for name in found if found[name] or name in wanted}
         return Trust(jobs=jobs[:_MAX_JOBS], matchers=matchers)

@@ -82,6 +82,7 @@ async def judge_exposition(
     reading = msgspec.structs.replace(reading, read_ms=0)
     claims = Claims.of(reading)
     read = _objects(objects) if objects is not None else claims.assumed_objects(policy.resources)
+    read, assumed = claims.with_assumed_devices(read, policy.resources)
     stores = Stores(policy.resources)
     faults = fill_stores(stores, read, started=_started(policy), uid_of=claims.uid_of)
     frozen = FrozenCluster(stores=stores.freeze(), now_ms=_NOW_MS, access=(), server_version="")
@@ -104,6 +105,7 @@ async def judge_exposition(
             *_manner(policy, raw=raw, assumed=objects is None),
             *_about_text(exposition, {row.metric for read in known for row in metrics_of(read)}),
             *_about_reading(snapshot),
+            *_about_claims(assumed),
             *_about_objects(read, faults, snapshot),
         ),
     )
@@ -235,7 +237,23 @@ def _about_reading(snapshot: Snapshot) -> list[str]:
     telemetry = snapshot.telemetry
     notes = [f"not read: {telemetry.fault}"] if telemetry.fault else []
     notes += [f"several scrape jobs publish {told}: set evidence.sourceJob" for told in telemetry.untrusted]
+    if misnamed := telemetry.unattributed.get("exporter", 0) + telemetry.unattributed.get("ghost", 0):
+        notes.append(
+            f"{misnamed} series name pods that hold no accelerators or are not known; if that is the exporter itself, set "
+            "honorLabels: true in its scrape configuration, or read exported_pod and exported_namespace"
+        )
     return notes
+
+
+def _about_claims(assumed: Sequence[str]) -> list[str]:
+    if not assumed:
+        return []
+    return [
+        (
+            f"{', '.join(assumed[:_NAMED])}: resource claims are not among the objects (get resourceclaims,resourceslices too); "
+            "the pods are assumed to hold the devices that their series name"
+        )
+    ]
 
 
 def _about_objects(objects: Objects, faults: Sequence[str], snapshot: Snapshot) -> list[str]:

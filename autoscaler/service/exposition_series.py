@@ -12,7 +12,7 @@ from autoscaler.model.exposition import Ghost, MetricRead, ProfileRead, SignalRe
 from autoscaler.model.policy import Resources
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.observe.exposition import Exposition, Sample
-from autoscaler.observe.object_files import Document, Objects
+from autoscaler.observe.object_files import Document, Objects, name_of
 from autoscaler.observe.profiles import OwnerLabels, Profile
 from autoscaler.observe.queries import selector
 from autoscaler.observe.series import Identity, Positions, ProfileSeries, SeriesReading
@@ -66,6 +66,27 @@ class Claims(msgspec.Struct, frozen=True):
             claims[(claim.namespace or "default", claim.pod)].append(claim)
         pods = tuple(_pod_document(key, claims[key], resources) for key in sorted(claims))
         return Objects({"Pod": pods})
+
+    def with_assumed_devices(self, objects: Objects, resources: Resources) -> tuple[Objects, tuple[str, ...]]:
+        """The objects with what pods hold by resource claims that are not among them, and those pods' names.
+
+        It is taken from the devices that series name; a pod that no series names stays as it is.
+        """
+        if objects.by_kind.get("ResourceClaim"):
+            return objects, ()
+        assumed = {name_of(pod): pod for pod in self.assumed_objects(resources).by_kind["Pod"]}
+        pods, changed = [], []
+        for pod in objects.by_kind.get("Pod", ()):
+            spec, found = pod.get("spec"), assumed.get(name_of(pod))
+            if isinstance(spec, dict) and spec.get("resourceClaims") and found is not None:
+                rest = {name: value for name, value in spec.items() if name != "resourceClaims"}
+                pods.append({**pod, "spec": {**rest, "containers": found["spec"]["containers"]}})
+                changed.append(name_of(pod))
+            else:
+                pods.append(pod)
+        return msgspec.structs.replace(objects, by_kind={**objects.by_kind, "Pod": tuple(pods)}), tuple(
+            changed
+        )
 
     def ghosts(self, known: Iterable[str], snapshot: Snapshot) -> tuple[Ghost, ...]:
         """Claims of pods that are not among the known (namespace/name), or have another uid."""

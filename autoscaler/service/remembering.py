@@ -5,22 +5,32 @@ thin one, and thin history takes nothing away.
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.policy import Policy
 from autoscaler.model.snapshot import Snapshot
-from autoscaler.observe.history.feed import HistoryFeed, HistorySpans, RangeSource, history_sources
+from autoscaler.observe.history.feed import (
+    HistoryFeed,
+    HistorySource,
+    HistorySpans,
+    RangeSource,
+    history_sources,
+)
 from autoscaler.observe.history.past import PastOwners
+from autoscaler.observe.history.registry import Registry
 from autoscaler.observe.history.seeding import Progress
+from autoscaler.observe.matrix import MatrixAnswer
 from autoscaler.observe.series import SeriesReading
 from autoscaler.observe.stores import StoresView
 from autoscaler.service.clock import Clock
 from autoscaler.service.logs import Log
 from autoscaler.service.readiness import CheckResult
 
-LOOK_EVERY_S: Final = 1.0
+LOOK_EVERY_S: Final = 0.5
 PAUSE_S: Final = 0.5
 """Between pieces: the store has other readers."""
 FRESH_FOR_S: Final = 120.0
@@ -33,7 +43,8 @@ _TOLD_EVERY: Final = 10
 class _Seen:
     stores: StoresView
     snapshot: Snapshot
-    reading: SeriesReading
+    sources: tuple[HistorySource, ...]
+    store_ms: int
     spans: HistorySpans
 
 
@@ -41,7 +52,9 @@ class Remembering:
     """One feed and its task. `latest` may be read at any time."""
 
     def __init__(self, client: RangeSource, *, clock: Clock, log: Log) -> None:
-        self._feed = HistoryFeed(client)
+        self._client = client
+        self._reading = 0
+        self._feed = HistoryFeed(self)
         self._clock = clock
         self._log = log
         self._seen: _Seen | None = None
@@ -58,12 +71,33 @@ class Remembering:
         """How much of the history is counted."""
         return self._feed.progress
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While a cycle reads, nothing is asked for: two large answers at once would be held in memory together."""
+        self._reading += 1
+        try:
+            yield
+        finally:
+            self._reading -= 1
+
+    async def query_range(self, promql: str, *, start_ms: int, end_ms: int, step_ms: int) -> MatrixAnswer:
+        """The store's answer, asked for while no cycle reads."""
+        while self._reading:
+            await self._clock.sleep(LOOK_EVERY_S)
+        return await self._client.query_range(promql, start_ms=start_ms, end_ms=end_ms, step_ms=step_ms)
+
     def saw(self, stores: StoresView, reading: SeriesReading, snapshot: Snapshot, policy: Policy) -> None:
         """What a cycle looked at; kept only while it is wanted, from any thread."""
         if self._wants and not reading.fault:
             evidence, need = policy.evidence, policy.need
             spans = HistorySpans(int(need.history_window), int(evidence.window), evidence.active_floor)
-            self._seen = _Seen(stores=stores, snapshot=snapshot, reading=reading, spans=spans)
+            self._seen = _Seen(
+                stores=stores,
+                snapshot=snapshot,
+                sources=history_sources(reading),
+                store_ms=reading.store_ms,
+                spans=spans,
+            )
 
     def check(self) -> CheckResult:
         """How far the history is, for readiness: nothing waits for it."""
@@ -80,18 +114,20 @@ class Remembering:
             while (seen := self._seen) is None:
                 await self._clock.sleep(LOOK_EVERY_S)
             self._wants, self._seen = False, None
-            await self._catch_up(seen)
+            if self._feed.has_work(seen.store_ms):
+                registry = Registry(await asyncio.to_thread(PastOwners.of, seen.stores, seen.snapshot))
+                sources, spans, now_ms = seen.sources, seen.spans, seen.store_ms
+                # The view of the cluster is large: it does not stay for as long as pieces are asked for.
+                del seen
+                await self._catch_up(sources, registry, spans, now_ms)
 
-    async def _catch_up(self, seen: _Seen) -> None:
-        """All that can be asked for now, as long as the view of the cluster is fresh."""
-        now_ms, began_s = seen.reading.store_ms, self._clock.monotonic_s()
-        if not self._feed.has_work(now_ms):
-            return
-        sources = history_sources(seen.reading)
-        owners = await asyncio.to_thread(PastOwners.of, seen.stores, seen.snapshot)
-        more = True
+    async def _catch_up(
+        self, sources: tuple[HistorySource, ...], registry: Registry, spans: HistorySpans, now_ms: int
+    ) -> None:
+        """All that can be asked for now, as long as what is known of the cluster is fresh."""
+        began_s, more = self._clock.monotonic_s(), True
         while more and self._clock.monotonic_s() - began_s < FRESH_FOR_S:
-            more = await self._feed.advance(sources, owners, spans=seen.spans, now_ms=now_ms)
+            more = await self._feed.advance(sources, registry, spans=spans, now_ms=now_ms)
             self._tell()
             await self._clock.sleep(PAUSE_S)
 

@@ -90,7 +90,8 @@ def wire(
     )
 
     async def read(in_force: Policy) -> SeriesReading:
-        return await read_series(store.reader, session, in_force)
+        with remembering.aside():
+            return await read_series(store.reader, session, in_force)
 
     async def query(in_force: Policy) -> SeriesReading:
         await hands.refresh(in_force)

@@ -9,6 +9,7 @@ from autoscaler.model.cluster import WorkloadRef
 from autoscaler.observe.assemble import assemble
 from autoscaler.observe.history.feed import HistoryFeed, HistorySource, HistorySpans
 from autoscaler.observe.history.past import PastOwners
+from autoscaler.observe.history.registry import Registry
 from autoscaler.observe.prometheus import PrometheusClient
 from autoscaler.observe.series import SeriesReading
 from devcluster.backfill import Series, backfilled_prometheus
@@ -53,7 +54,7 @@ async def test_a_week_of_a_workload_is_read_back_over_a_rollout() -> None:
     source = HistorySource(dcgm, ((dcgm.signals[0], MINUTE),), 'job="dcgm"', 4)
     async with backfilled_prometheus(recorded()) as url, PrometheusClient(url) as client:
         feed, spans = HistoryFeed(client), HistorySpans(WEEK, 30 * MINUTE, 0.05)
-        while await feed.advance([source], owners(), spans=spans, now_ms=NOW):
+        while await feed.advance([source], Registry(owners()), spans=spans, now_ms=NOW):
             pass
 
     (row,) = feed.latest

@@ -4,6 +4,7 @@ A replica that says nothing is unknown, not idle: for a scale-in it counts as fu
 two ends, and the truth lies between them.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -50,7 +51,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 def load_of(replicas: Sequence[ReplicaSample], capacity: Capacity) -> Load | None:
     """The highest load of any signal that at least one replica gives; None where none gives any.
 
-    Requests that wait are work as those that run. The signal of the highest upper end decides; of equal ones a signal of
+    A figure that is no amount (below zero, infinite, not a number) is none. Requests that wait are work as those that run.
+    The signal of the highest upper end decides; of equal ones a signal of
     demand.
     """
     loads = [
@@ -63,7 +65,7 @@ def load_of(replicas: Sequence[ReplicaSample], capacity: Capacity) -> Load | Non
 
 def _load(signal: Signal, replicas: Sequence[ReplicaSample], capacity: Capacity) -> Load | None:
     shares = [_share(signal, replica, capacity) for replica in replicas]
-    known = [share for share in shares if share is not None]
+    known = [share for share in shares if share is not None and 0 <= share < math.inf]
     if not known:
         return None
     lower, missing = sum(known), len(shares) - len(known)

@@ -56,16 +56,21 @@ class Forecasts:
         self._candidates = [
             _Candidate(way, grows) for way in range(len(self._ways)) for grows in (False, True)
         ]
-        self._recent: deque[float] = deque(maxlen=max(rules.steps(_LONG), self._lead) + 1)
+        self._recent: deque[float] = deque(maxlen=max(2 * rules.steps(_LONG), self._lead) + 1)
+        self._foretold: deque[float] = deque(maxlen=self._lead + 1)
         self._made: deque[tuple[list[float], float]] = deque()
         self._clean = 0
         self._learnt = 0
         self._sum = self._weight = 0.0
         self._followed: _Candidate | None = None
 
-    def observe(self, load: float, *, teaches: bool = True) -> None:
-        """One sample. One that does not teach (part of it was guessed) is followed, and nothing is learnt around it."""
+    def observe(self, load: float, *, teaches: bool = True, foretold: float = 0.0) -> None:
+        """One sample. One that does not teach (part of it was guessed) is followed, and nothing is learnt around it.
+
+        `foretold` is a load that others knew would come now: what it covers is no miss of a forecast.
+        """
         self._recent.append(load)
+        self._foretold.append(foretold)
         self._sum += load
         self._weight += 1.0
         self._clean = self._clean + 1 if teaches else 0
@@ -78,6 +83,7 @@ class Forecasts:
     def gap(self) -> None:
         """Samples are missing here: no trend and no lesson reaches across."""
         self._recent.clear()
+        self._foretold.clear()
         self._made.clear()
         self._clean = 0
 
@@ -109,8 +115,9 @@ class Forecasts:
         return level + growth * self._lead
 
     def _learn(self, forecasts: Sequence[float], mean: float) -> None:
-        """The load that came since those forecasts, its highest, against each of them."""
-        came = max(list(self._recent)[-1 - self._lead :])
+        """The load that came since those forecasts, where nobody foretold it, against each of them."""
+        since = zip(list(self._recent)[-1 - self._lead :], self._foretold, strict=True)
+        came = max((load for load, foretold in since if load > foretold), default=0.0)
         for candidate in self._candidates:
             candidate.learn(came, forecasts[candidate.way], mean)
         self._learnt += 1
@@ -172,6 +179,8 @@ def _ways(rules: ScalingRules) -> tuple[tuple[str, Way], ...]:
         (f"the slope of the last {_SHORT}", _slope(short)),
         (f"the mean of the last {_SHORT}", _mean(short)),
         (f"the mean of the last {_LONG}", _mean(long)),
+        (f"the trend of the means of {_SHORT}", _trend_of_means(short)),
+        (f"the trend of the means of {_LONG}", _trend_of_means(long)),
     )
 
 
@@ -187,5 +196,19 @@ def _mean(steps: int) -> Way:
     def trend(recent: Sequence[float]) -> Trend:
         last = list(recent)[-steps:]
         return sum(last) / len(last), 0.0
+
+    return trend
+
+
+def _trend_of_means(steps: int) -> Way:
+    """Two means, one after the other: their difference is the growth, and it carries the last from its middle to now."""
+
+    def trend(recent: Sequence[float]) -> Trend:
+        last = list(recent)[-2 * steps :]
+        if len(last) < 2 * steps:
+            return recent[-1], 0.0
+        before, after = sum(last[:steps]) / steps, sum(last[steps:]) / steps
+        growth = max(0.0, (after - before) / steps)
+        return after + growth * (steps - 1) / 2, growth
 
     return trend

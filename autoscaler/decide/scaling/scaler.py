@@ -53,7 +53,9 @@ class Scaler:
             self._pace.gap()
             self._idle_since_ms = None
         self._load, self._heard_ms = load, now_ms
-        self._forecasts.observe(load.upper, teaches=load.lower == load.upper)
+        self._forecasts.observe(
+            load.upper, teaches=load.lower == load.upper, foretold=self._shape.floor(now_ms)
+        )
         self._pace.observe(now_ms, load.upper)
         if load.lower == load.upper:
             self._shape.observe(now_ms, load.upper)
@@ -66,7 +68,8 @@ class Scaler:
         """The replicas that should be there, of the `replicas` requested now (those still starting included)."""
         if replicas == 0:
             return self._asleep(now_ms, bounds, wake)
-        if self._load is None or self._heard_ms is None:
+        outlook = self._forecasts.outlook()
+        if outlook is None or self._load is None or self._heard_ms is None:
             return _stay(replicas, "no sample of its load yet", Reason.EVIDENCE_ABSENT)
         age = now_ms - self._heard_ms
         if age > 2 * int(self._rules.interval):
@@ -74,15 +77,12 @@ class Scaler:
         if replicas < bounds.floor:
             why = f"the minimum is {bounds.floor}"
             return Choice(replicas=bounds.floor, wanted=bounds.floor, reason=Reason.SCALED_OUT, sentence=why)
-        need = self._need(now_ms, self._load)
+        need = self._need(now_ms, self._load, outlook)
         if whole(need.lower) > replicas:
             return self._grow(now_ms, replicas, bounds, need)
         return self._shrink(now_ms, replicas, bounds, need, wake)
 
-    def _need(self, now_ms: int, load: Load) -> _Need:
-        outlook = self._forecasts.outlook()
-        if outlook is None:
-            raise AssertionError("a load that was heard has an outlook")
+    def _need(self, now_ms: int, load: Load, outlook: Outlook) -> _Need:
         unknown = load.upper - load.lower
         need, words = outlook.need, _outlook_words(outlook, load, self._startup)
         ready_ms = now_ms + int(self._startup)

@@ -19,7 +19,7 @@ _A_WEEK: Final = 7 * _A_DAY
 _KEPT: Final = 3 * _A_WEEK
 _DAYS: Final = 7
 _FEWEST_DAYS: Final = 3
-_FEWEST_WEEKS: Final = 3
+_WEEKS: Final = 3
 _MARGIN: Final = 1.0
 """Replicas that a peak stands out by: less is what rounding up already holds."""
 
@@ -50,18 +50,27 @@ class Shape:
             self._highest[bucket] = load
         self._highest[bucket] = max(self._highest[bucket], load)
 
+    def floor(self, at_ms: int) -> float:
+        """The least that came at this time of day, or of the week; 0 where too few days are known or trust is lost."""
+        return self._known(at_ms // int(BUCKET)) if self._trusted else 0.0
+
     def peak(self, at_ms: int, need: float) -> Peak | None:
         """The known peak at a time to come, where it stands out over the need and the shape has earned trust."""
         bucket = at_ms // int(BUCKET)
-        load = max(
-            self._least(bucket, _A_DAY, _DAYS, _FEWEST_DAYS), self._least(bucket, _A_WEEK, 3, _FEWEST_WEEKS)
-        )
+        load = self._known(bucket)
         if load <= need + _MARGIN:
             return None
         if not self._open or self._open[-1][0] < bucket:
             self._open.append((bucket, load))
-        trusted = 2 * (self._came + 1) >= self._foretold + 1
-        return Peak(load, self._foretold, self._came) if trusted else None
+        return Peak(load, self._foretold, self._came) if self._trusted else None
+
+    @property
+    def _trusted(self) -> bool:
+        return 2 * (self._came + 1) >= self._foretold + 1
+
+    def _known(self, bucket: int) -> float:
+        daily = self._least(bucket, _A_DAY, _DAYS, _FEWEST_DAYS)
+        return max(daily, self._least(bucket, _A_WEEK, _WEEKS, _WEEKS))
 
     def _least(self, bucket: int, period: int, periods: int, fewest: int) -> float:
         """The least of what came at this time in earlier periods; 0 where too few are known."""

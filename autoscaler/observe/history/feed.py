@@ -13,20 +13,29 @@ import msgspec
 
 from autoscaler.model.history import WorkloadHistory
 from autoscaler.observe.answers import AnswerError
-from autoscaler.observe.history.past import PastOwners
+from autoscaler.observe.history.registry import Registry
 from autoscaler.observe.history.seeding import Progress, SeedPlan, step_for
-from autoscaler.observe.history.step_queries import StepQueries, memory_query, step_queries
-from autoscaler.observe.history.steps import NO_POINTS, Grid, Points, SourceSteps, placed, points_of
-from autoscaler.observe.history.units import Gathering, UnitName
+from autoscaler.observe.history.step_queries import memory_query, step_queries
+from autoscaler.observe.history.steps import (
+    COUNT,
+    Grid,
+    Measure,
+    Place,
+    SourceSteps,
+    Table,
+    activity_of,
+    memory_of,
+)
+from autoscaler.observe.history.units import Gathering
 from autoscaler.observe.history.workloads import WorkloadHistories
 from autoscaler.observe.matrix import MatrixAnswer
 from autoscaler.observe.profiles import Profile, Signal
-from autoscaler.observe.series import Positions, SeriesReading
+from autoscaler.observe.series import SeriesReading
 from autoscaler.observe.store_faults import BadQuery, PrometheusError, ServerError, TimedOut, TooLarge
 
 PERCENTILE: Final = 0.95
-_MAX_MIB: Final = 16 * 1024 * 1024
-_MAX_COUNT: Final = 1e9
+_HELD_BEYOND: Final = 1_000
+"""Units that are gone and still remembered before they are looked for."""
 
 
 class RangeSource(Protocol):
@@ -61,17 +70,6 @@ def history_sources(reading: SeriesReading) -> tuple[HistorySource, ...]:
     )
 
 
-class _Answers(msgspec.Struct, frozen=True):
-    """One signal's answers as points; `memory` is the profile's."""
-
-    signal: Signal
-    interval_ms: int
-    mean: Points
-    peak: Points
-    count: Points
-    busiest: Points
-
-
 class HistorySpans(msgspec.Struct, frozen=True):
     """What policy says of the history: its length, the evidence window, and from what activity on a board is active."""
 
@@ -98,7 +96,7 @@ class HistoryFeed:
         self._matchers: dict[str, str] = {}
         self._plan: SeedPlan | None = None
         self._histories: WorkloadHistories | None = None
-        self._held: dict[UnitName, int] = {}
+        self._held: dict[int, int] = {}
         self.latest: tuple[WorkloadHistory, ...] = ()
         self.progress = Progress()
         self.left_out: Mapping[str, int] = {}
@@ -113,11 +111,11 @@ class HistoryFeed:
         return self._plan is None or self._plan.next_piece(now_ms=now_ms, series=1) is not None
 
     async def advance(
-        self, sources: Sequence[HistorySource], owners: PastOwners, *, spans: HistorySpans, now_ms: int
+        self, sources: Sequence[HistorySource], registry: Registry, *, spans: HistorySpans, now_ms: int
     ) -> bool:
         """Asks for one piece and counts it; whether there may be more to ask for at once.
 
-        `now_ms` is the store's clock. Never raises for what the store does: `progress.fault` then says what happened.
+        `registry` is of the newest view of the cluster; `now_ms` is the store's clock. Never raises for what the store does: `progress.fault` then says what happened.
         """
         usable = [source for source in sources if source.profile.scope == "device"]
         if not usable:
@@ -125,13 +123,14 @@ class HistoryFeed:
         plan = self._begin(usable, spans)
         piece = plan.next_piece(now_ms=now_ms, series=max(source.series for source in usable))
         if piece is None:
-            await asyncio.to_thread(self._settle, owners, now_ms)
+            await asyncio.to_thread(self._settle, registry, now_ms)
             return False
         try:
-            gathering = Gathering(piece, owners, active_floor=spans.active_floor, held=self._held)
+            gathering = Gathering(piece, registry, active_floor=spans.active_floor, held=self._held)
             for source in usable:
-                await self._gather(source, piece, gathering)
+                await self._gather(source, piece, registry, gathering)
             await asyncio.to_thread(self._count, gathering)
+            self.left_out = dict(sorted(registry.left_out.items()))
         except PrometheusError as error:
             why = f"{error.label}: {error}"
             if _by_size(error):
@@ -141,7 +140,7 @@ class HistoryFeed:
                 plan.failed(piece, now_ms=now_ms, why=why, pause_ms=pause_ms)
         except (AnswerError, PartialAnswer) as error:
             plan.failed(piece, now_ms=now_ms, why=str(error))
-        await asyncio.to_thread(self._settle, owners, now_ms)
+        await asyncio.to_thread(self._settle, registry, now_ms)
         return self.has_work(now_ms)
 
     def _begin(self, sources: Sequence[HistorySource], spans: HistorySpans) -> SeedPlan:
@@ -156,49 +155,41 @@ class HistoryFeed:
         self._matchers.update(matchers)
         return self._plan
 
-    async def _gather(self, source: HistorySource, piece: Grid, gathering: Gathering) -> None:
-        profile, positions = source.profile, Positions(source.profile)
-        used = await self._memory(source, piece, positions)
+    async def _gather(
+        self, source: HistorySource, piece: Grid, registry: Registry, gathering: Gathering
+    ) -> None:
+        profile, window_ms = source.profile, self._spans.window_ms
+        used = Table(piece)
+        query = memory_query(profile, step_ms=piece.step_ms, source=source.matcher)
+        if query is not None and profile.memory is not None:
+            place = partial(registry.rows, profile, None)
+            await self._ask(query, used, place, memory_of(profile.memory), piece)
         for signal, interval_ms in source.signals:
+            place = partial(registry.rows, profile, signal)
             queries = step_queries(
-                profile, signal, step_ms=piece.step_ms, window_ms=self._spans.window_ms, source=source.matcher
+                profile, signal, step_ms=piece.step_ms, window_ms=window_ms, source=source.matcher
             )
-            answers = await self._signal(signal, interval_ms, queries, piece, positions)
-            await asyncio.to_thread(_add, gathering, profile, positions, answers, used, piece)
+            mean, peak, count, busiest = (Table(piece) for _ in range(4))
+            await self._ask(queries.count, count, place, COUNT, piece)
+            if not await asyncio.to_thread(gathering.lacks, count):
+                continue
+            activity = activity_of(signal)
+            await self._ask(queries.mean, mean, place, activity, piece)
+            await self._ask(queries.peak, peak, place, activity, piece)
+            if queries.busiest is None:
+                busiest = mean
+            else:
+                await self._ask(queries.busiest, busiest, place, activity, piece)
+            steps = SourceSteps(interval_ms, mean, peak, count, busiest, used)
+            await asyncio.to_thread(gathering.add, steps)
 
-    async def _signal(
-        self, signal: Signal, interval_ms: int, queries: StepQueries, piece: Grid, positions: Positions
-    ) -> _Answers:
-        clamp, full = signal.over == "clamp", float(signal.full)
-        mean = await self._ask(queries.mean, piece, positions, full=full, clamp=clamp)
-        return _Answers(
-            signal=signal,
-            interval_ms=interval_ms,
-            mean=mean,
-            peak=await self._ask(queries.peak, piece, positions, full=full, clamp=clamp),
-            count=await self._ask(queries.count, piece, positions, full=_MAX_COUNT),
-            busiest=await self._ask(queries.busiest, piece, positions, full=full, clamp=clamp)
-            if queries.busiest
-            else mean,
-        )
-
-    async def _memory(self, source: HistorySource, piece: Grid, positions: Positions) -> Points | None:
-        query = memory_query(source.profile, step_ms=piece.step_ms, source=source.matcher)
-        memory = source.profile.memory
-        if query is None or memory is None:
-            return None
-        return await self._ask(query, piece, positions, full=float(_MAX_MIB * memory.per_mib))
-
-    async def _ask(
-        self, promql: str, piece: Grid, positions: Positions, *, full: float, clamp: bool = False
-    ) -> Points:
+    async def _ask(self, promql: str, into: Table, place: Place, measure: Measure, piece: Grid) -> None:
         answer = await self._client.query_range(
             promql, start_ms=piece.first_ms, end_ms=piece.last_ms, step_ms=piece.step_ms
         )
         if answer.warnings:
             raise PartialAnswer(f"the metrics store warned: {answer.warnings[0]}")
-        place = partial(placed, positions)
-        return await asyncio.to_thread(points_of, answer, place, piece, full=full, clamp=clamp)
+        await asyncio.to_thread(into.read, answer, place, measure)
 
     def _count(self, gathering: Gathering) -> None:
         """Counted and noted as counted in one go: a task that is cancelled in between would count a piece twice."""
@@ -206,17 +197,15 @@ class HistoryFeed:
             raise RuntimeError("a piece was gathered before the feed began")
         self._histories.add(gathering.steps())
         self._plan.counted(gathering.grid)
-        self.left_out = dict(sorted(gathering.left_out.items()))
 
-    def _settle(self, owners: PastOwners, now_ms: int) -> None:
+    def _settle(self, registry: Registry, now_ms: int) -> None:
         """What readers see from now on."""
         plan, histories = self._plan, self._histories
         if plan is None or histories is None:
             return
-        histories.drop_missing(owners.workloads, now_ms=now_ms)
-        self._held = {
-            name: boards for name, boards in self._held.items() if f"{name[0]}/{name[1]}" in owners.live
-        }
+        histories.drop_missing(registry.workloads, now_ms=now_ms)
+        if len(self._held) > _HELD_BEYOND + 2 * len(registry.names):
+            self._held = {name: self._held[name] for name in registry.names.tolist() if name in self._held}
         self.latest = histories.reduced(self._percentile, now_ms=now_ms)
         self.progress = plan.progress(now_ms)
 
@@ -225,32 +214,4 @@ def _by_size(error: PrometheusError) -> bool:
     """Whether a smaller piece may be answered: a limit of the store or ours, or no answer in time."""
     return isinstance(error, TooLarge | BadQuery | TimedOut) or (
         isinstance(error, ServerError) and error.timed_out
-    )
-
-
-def _add(
-    gathering: Gathering,
-    profile: Profile,
-    positions: Positions,
-    answers: _Answers,
-    used: Points | None,
-    piece: Grid,
-) -> None:
-    """One signal's points as tables, added to what is gathered."""
-    rows, full = len(positions), answers.signal.full
-    per_mib = profile.memory.per_mib if profile.memory else 1
-    mean = answers.mean.table(rows, piece) / full
-    gathering.add(
-        SourceSteps(
-            profile=profile,
-            signal=answers.signal,
-            interval_ms=answers.interval_ms,
-            identities=positions.identities,
-            targets=positions.targets,
-            mean=mean,
-            peak=answers.peak.table(rows, piece) / full,
-            count=answers.count.table(rows, piece),
-            busiest=mean if answers.busiest is answers.mean else answers.busiest.table(rows, piece) / full,
-            used_mib=(used or NO_POINTS).table(rows, piece) / per_mib,
-        )
     )

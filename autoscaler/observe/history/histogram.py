@@ -22,6 +22,9 @@ MAX_MILLI: Final = 65_535
 _MAX_HALVINGS: Final = 16.0
 """Beyond 2**16 a single-precision sum of a week's weights would lose the small ones."""
 
+_ROWS_AT_ONCE: Final = 1024
+"""Sums are twice as large as the weights: 1 MB of them at a time."""
+
 
 def _ends() -> Numbers:
     """0, then ends that lie ever farther apart: the n-th width is the first x ratio^n, as VPA's buckets have it."""
@@ -75,11 +78,13 @@ class DecayingHistograms:
 
         Never less than the true percentile, and more by at most the width of one bucket.
         """
-        sums = np.cumsum(self._weights, axis=1, dtype=np.float64)
-        # A rounding error must not push the share past the last bucket that has weight.
-        wanted = share * sums[:, -1:] * (1 - 1e-9)
-        found: Numbers = BUCKET_ENDS[np.argmax(sums >= wanted, axis=1)]
-        return found
+        ends = np.zeros(len(self._weights), dtype=np.int64)
+        for start in range(0, len(ends), _ROWS_AT_ONCE):
+            sums = np.cumsum(self._weights[start : start + _ROWS_AT_ONCE], axis=1, dtype=np.float64)
+            # A rounding error must not push the share past the last bucket that has weight.
+            wanted = share * sums[:, -1:] * (1 - 1e-9)
+            ends[start : start + _ROWS_AT_ONCE] = BUCKET_ENDS[np.argmax(sums >= wanted, axis=1)]
+        return ends
 
     def _move_reference(self, newest_ms: int) -> None:
         """Weights of the newest values stay under 2**16."""

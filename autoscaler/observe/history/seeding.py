@@ -16,8 +16,8 @@ FINE_SERIES: Final = 10_000
 """With more series the step is the evidence window: a week of 5 min steps for 64,000 boards is half a billion points."""
 MAX_POINTS_PER_SERIES: Final = 10_000
 """Prometheus refuses a range query of more than 11,000."""
-MAX_POINTS: Final = 500_000
-"""Of one answer: some 15 MB of text, and 100 MB while it is worked on."""
+MAX_POINTS: Final = 250_000
+"""Of one answer: for the largest fleet 20 MB of text, most of it labels."""
 SETTLE_MS: Final = 120_000
 """A step is asked for when it has been over for so long: samples come late."""
 RETRY_MS: Final = 120_000

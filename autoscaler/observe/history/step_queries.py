@@ -45,5 +45,14 @@ def memory_query(profile: Profile, *, step_ms: int, source: str = "") -> str | N
     return _highest(profile, f"max_over_time({series}[{step_ms}ms])")
 
 
+def labels_of(profile: Profile) -> tuple[str, ...]:
+    """The labels that tell whose a series is: nodes and uids are not asked for, labels are most of an answer."""
+    beside = {*profile.nodes, *(owner.uid for owner in profile.owners)}
+    needed = {label for key in profile.device_keys for label in key} | {*profile.slices, *profile.shares}
+    named = [name for owner in profile.owners for name in (owner.pod, owner.namespace, owner.container)]
+    needed |= {name for name in named if name}
+    return tuple(label for label in profile.labels if label not in beside or label in needed)
+
+
 def _highest(profile: Profile, expression: str) -> str:
-    return f"max by ({', '.join(profile.labels)}) ({expression})"
+    return f"max by ({', '.join(labels_of(profile))}) ({expression})"

@@ -14,6 +14,7 @@ from autoscaler.model.history import WorkloadHistory
 from autoscaler.observe.assemble import assemble
 from autoscaler.observe.history.feed import HistoryFeed, HistorySource, HistorySpans
 from autoscaler.observe.history.past import PastOwners
+from autoscaler.observe.history.registry import Registry
 from autoscaler.observe.matrix import MatrixAnswer
 from autoscaler.observe.series import SeriesReading
 from autoscaler.observe.store_faults import BadQuery, PrometheusError, ServerError, Throttled, Unreachable
@@ -106,7 +107,7 @@ async def advance(
 ) -> None:
     """Until there is nothing to ask for now."""
     while await feed.advance(
-        [source()] if sources is None else sources, owners(), spans=SPANS, now_ms=now_ms
+        [source()] if sources is None else sources, Registry(owners()), spans=SPANS, now_ms=now_ms
     ):
         pass
 
@@ -286,7 +287,7 @@ async def test_series_of_nobody_are_counted_by_why() -> None:
     store.record(board("x", "somebody"), NOW - DAY, NOW, level(0.5))
     store.record(board("y"), NOW - DAY, NOW, level(0.5))
     feed = new_feed(store)
-    await feed.advance([source()], owners(), spans=SPANS, now_ms=NOW)
+    await feed.advance([source()], Registry(owners()), spans=SPANS, now_ms=NOW)
 
     assert feed.left_out == {"unknown": 1, "unowned": 1}
 
@@ -294,7 +295,7 @@ async def test_series_of_nobody_are_counted_by_why() -> None:
 async def test_nothing_is_counted_before_anything_is_published() -> None:
     feed = new_feed(Store())
 
-    assert not await feed.advance([], owners(), spans=SPANS, now_ms=NOW)
+    assert not await feed.advance([], Registry(owners()), spans=SPANS, now_ms=NOW)
     assert (feed.progress.total, feed.nbytes, feed.latest) == (0, 0, ())
 
 
@@ -304,7 +305,10 @@ async def test_one_value_for_a_whole_pod_is_no_history_of_its_boards() -> None:
     feed = new_feed(store)
 
     assert not await feed.advance(
-        [HistorySource(by_pod, ((by_pod.signals[0], MINUTE),), "", 1)], owners(), spans=SPANS, now_ms=NOW
+        [HistorySource(by_pod, ((by_pod.signals[0], MINUTE),), "", 1)],
+        Registry(owners()),
+        spans=SPANS,
+        now_ms=NOW,
     )
     assert store.asked == []
 
@@ -323,10 +327,10 @@ async def test_other_spans_or_another_scrape_job_begin_anew() -> None:
     store = two_rollouts()
     feed = await seeded(store)
     asked = len(store.asked)
-    await feed.advance([source()], owners(), spans=HistorySpans(DAY, WINDOW, 0.05), now_ms=NOW)
+    await feed.advance([source()], Registry(owners()), spans=HistorySpans(DAY, WINDOW, 0.05), now_ms=NOW)
     assert only(feed).history_ms <= DAY
     assert len(store.asked) == asked + 5
     moved = HistorySource(DCGM, ((DCGM.signals[0], MINUTE),), 'job="other"', 4)
-    await feed.advance([moved], owners(), spans=HistorySpans(DAY, WINDOW, 0.05), now_ms=NOW)
+    await feed.advance([moved], Registry(owners()), spans=HistorySpans(DAY, WINDOW, 0.05), now_ms=NOW)
 
     assert len(store.asked) == asked + 10

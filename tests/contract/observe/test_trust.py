@@ -85,6 +85,18 @@ async def test_a_profile_that_states_its_job_stays_trusted_beside_others() -> No
     assert ([p.profile.name for p in reading.profiles], reading.untrusted) == (["dcgm"], ("seed: tenant",))
 
 
+async def test_another_job_that_takes_the_place_of_the_believed_one_must_be_pinned() -> None:
+    store = Store(ENGINE)
+    async with reading_from(store) as reader:
+        before = await reader.read(spans(), api_now_ms=unknown)
+        store.jobs = ["tenant"]
+        after = await reader.read(spans(), api_now_ms=unknown)
+        pinned = await reader.read(spans(source_job="tenant"), api_now_ms=unknown)
+
+    assert [len(reading.profiles) for reading in (before, after, pinned)] == [1, 0, 1]
+    assert after.untrusted == ("dcgm: tenant",)
+
+
 async def test_thousands_of_invented_jobs_are_not_all_named() -> None:
     store = Store(ENGINE)
     store.jobs = [f"job-{number:05}" * 20 for number in range(5000)]
@@ -103,9 +115,9 @@ async def test_history_of_another_job_is_not_kept() -> None:
         await reader.read(spans(), api_now_ms=unknown)
         store.jobs = ["renamed"]
         store.asked.clear()
-        await reader.read(spans(), api_now_ms=unknown)
+        await reader.read(spans(source_job="renamed"), api_now_ms=unknown)
 
-    assert sum("[86400000ms" in query and 'job="renamed"' in query for query, _ in store.asked) == 7
+    assert sum("[86400000ms" in query and 'job=~"renamed"' in query for query, _ in store.asked) == 7
 
 
 async def test_a_reading_that_takes_too_long_is_a_fault_and_the_next_one_is_whole() -> None:

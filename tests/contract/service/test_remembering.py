@@ -146,3 +146,17 @@ async def test_a_store_that_is_down_is_told_once_and_is_no_end() -> None:
     assert found.check().ok
     levels = [level for level, event, _ in log.lines if event == "history"]
     assert (levels[0], levels.count("warning")) == ("warning", 1)
+
+
+async def test_nothing_is_asked_for_while_a_cycle_reads() -> None:
+    store = Store()
+    async with remembering(store) as (found, clock, log):
+        with found.aside():
+            show(found, seen())
+            for _ in range(20):
+                await clock.advance(1)
+                await asyncio.sleep(0.001)
+            assert store.asked == []
+        await until(clock, lambda: log.lines)
+
+    assert store.asked != []

@@ -67,3 +67,21 @@ def test_an_unknown_bar_is_named_with_those_that_exist(
 
     assert caught.value.code == 2
     assert "unknown: B42 (there are B0)" in capsys.readouterr().err
+
+
+def test_bars_that_are_still_missed_run_only_by_name(
+    monkeypatch: pytest.MonkeyPatch, bar: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+
+    def passes(name: str, _scale: float) -> bool:
+        ran.append(name)
+        return True
+
+    bar.setitem(command.BARS, "B9", "b9_stub")
+    monkeypatch.setattr(command, "NOT_MET", ("B9",))
+    monkeypatch.setattr(command, "_passes", passes)
+    monkeypatch.setattr(sys, "argv", ["benchmarks"])
+
+    assert command.main() == 0
+    assert ran == ["B0"]

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from build import NOW_MS, Board, Spec, boards, cluster, policy
+from build import NOW_MS, Board, Spec, boards, cluster, node, policy
 
 from autoscaler.decide import plan
 from autoscaler.decide.marks import MIN_REPLICAS
 from autoscaler.model.evidence import (
+    CLAMPED,
     CROWDED,
     FROZEN,
     UNPROVEN,
@@ -145,3 +146,64 @@ def test_a_partial_answer_lets_no_server_prove_anything() -> None:
         plan(msgspec.structs.replace(snapshot, telemetry=telemetry), policy(), NOW_MS).rows[0].verdict
         == "unknown"
     )
+
+
+def test_a_whole_board_s_figure_is_none_of_a_slice_or_share_of_it() -> None:
+    for resource in ("nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"):
+        row = judged(IDLE.but(resource=resource))
+
+        assert (row.verdict, row.action) == ("unknown", None)
+
+
+def test_a_slice_s_own_figure_counts() -> None:
+    sliced = (Board(mean=0.0, device="x/7"),)
+
+    assert judged(IDLE.but(resource="nvidia.com/mig-1g.10gb", seen=(sliced,))).verdict == "idle"
+
+
+def test_values_that_were_clamped_never_saturate() -> None:
+    for flags, verdict in ((0, "saturated"), (CLAMPED, "busy")):
+        assert judged(Spec(seen=(boards(1.0, flags=flags),))).verdict == verdict
+
+
+@pytest.mark.parametrize(("boards_of_node", "verdict"), [(1, "idle"), (2, "unknown")])
+def test_a_busy_board_of_an_unknown_node_is_doubted_where_a_board_is_not_seen(
+    boards_of_node: int, verdict: str
+) -> None:
+    snapshot = cluster(IDLE, nodes=(node(gpus=boards_of_node),))
+    telemetry = msgspec.structs.replace(
+        snapshot.telemetry, unowned=(UnownedDevice("quiet", "", 0), UnownedDevice("y", "", 3_800))
+    )
+
+    assert (
+        plan(msgspec.structs.replace(snapshot, telemetry=telemetry), policy(), NOW_MS).rows[0].verdict
+        == verdict
+    )
+
+
+@pytest.mark.parametrize(
+    ("unattributed", "reason"),
+    [
+        ({"exporter": 4}, "EvidenceUnattributed"),
+        ({"ghost": 4}, "EvidenceUnattributed"),
+        ({}, "EvidenceAbsent"),
+    ],
+)
+def test_series_that_name_an_exporter_or_nobody_known_leave_pods_without_owner(
+    unattributed: dict[str, int], reason: str
+) -> None:
+    snapshot = cluster(Spec(seen=(None,)))
+    telemetry = msgspec.structs.replace(snapshot.telemetry, unattributed=unattributed)
+
+    assert (
+        plan(msgspec.structs.replace(snapshot, telemetry=telemetry), policy(), NOW_MS).rows[0].reason
+        == reason
+    )
+
+
+def test_ghosts_beside_series_that_have_owners_explain_nothing() -> None:
+    snapshot = cluster(Spec(), Spec("other", seen=(None,)))
+    telemetry = msgspec.structs.replace(snapshot.telemetry, unattributed={"ghost": 4})
+    rows = plan(msgspec.structs.replace(snapshot, telemetry=telemetry), policy(), NOW_MS).rows
+
+    assert next(row.reason for row in rows if row.workload.name == "other") == "EvidenceAbsent"

@@ -228,6 +228,7 @@ def series_of(scrape: Scrape, *, interval_ms: int = INTERVAL_MS) -> ProfileSerie
         identities=positions.identities,
         nodes=positions.nodes,
         targets=positions.targets,
+        beside=positions.beside,
         boards=BoardColumns(
             used=dense(used, length, "max"),
             least_used=dense(used, length, "min"),

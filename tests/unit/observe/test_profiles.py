@@ -41,7 +41,7 @@ def test_the_shipped_profiles_read_these_signals_at_these_scales() -> None:
             ("nvidia_smi_mig_sm_activity_ratio", "sm", 1),
         ],
         "seed": [("gpu_gpu_utilization", "util", 100)],
-        "xpu": [("xpum_engine_ratio", "engine", 1)],
+        "xpu": [("xpum_engine_ratio", "engine", 1), ("xpum_engine_group_ratio", "engine", 1)],
     }
 
 

@@ -69,14 +69,14 @@ def test_an_older_name_of_a_signal_is_an_alternative() -> None:
     )
 
 
-def test_only_owned_and_usable_values_are_taken() -> None:
+def test_only_values_that_name_a_pod_are_taken() -> None:
     rows = [
         ({"namespace": "ml", "pod": "a"}, "3"),
         ({"pod": "b"}, "1"),
         ({"namespace": "ml", "pod": "c"}, "NaN"),
     ]
 
-    assert by_owner(VLLM, vector(*rows)) == {A: 3.0, ("", "b"): 1.0}
+    assert by_owner(VLLM, vector(*rows)) == {A: 3.0, ("", "b"): 1.0, ("ml", "c"): -1.0}
     assert names_of(vector(({"__name__": "up"}, "1"))) == {"up"}
     with pytest.raises(AnswerError, match="labels"):
         names_of(Answer(kind="vector", result=b'[{"metric": [1], "value": [1, "2"]}]'))
@@ -89,6 +89,27 @@ def test_a_row_has_what_the_server_says_and_none_where_it_has_no_such_series() -
 
     assert (row.samples, row.expected) == (114, 114)
     assert (row.queue_peak, row.running_peak, row.cache_peak, row.counter_moves) == (60.0, None, 9300, None)
+
+
+def test_a_gauge_that_is_no_number_was_not_seen() -> None:
+    counts = {"count": {A: 120.0}, "pace": {A: 30.0}}
+    (row,) = serving_rows(VLLM, {**counts, "queue": {A: 0.0}, "running": {A: -1.0}})
+
+    assert (row.samples, row.running_peak, row.queue_peak) == (0, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("samples", "most", "series", "moves"),
+    [(240, 120, 2, 0), (130, 120, 2, 1), (60, 60, 1, 1), (120, 120, 1, 0)],
+)
+def test_a_counter_that_began_inside_the_window_has_moved(
+    samples: float, most: float, series: float, moves: int
+) -> None:
+    told = {"count": 120.0, "pace": 30.0, "running": 0.0, "counter": 0.0}
+    told |= {"counter_samples": samples, "counter_most": most, "counter_series": series}
+    (row,) = serving_rows(VLLM, {name: {A: value} for name, value in told.items()})
+
+    assert row.counter_moves == moves
 
 
 def test_what_belongs_to_no_pod_with_accelerators_is_left_out() -> None:

@@ -255,3 +255,11 @@ def test_history_of_an_older_table_has_whole_boards() -> None:
     )
 
     assert table.shares.tolist() == [1]
+
+
+def test_a_pod_that_holds_boards_names_no_owner_for_others() -> None:
+    forged = {**board("x", "a"), "exported_pod": "b", "exported_namespace": "ml"}
+    scrape = Scrape("dcgm", {ENGINE: [Seen(forged, "0"), Seen(board("y", "b"), "0.9")]})
+    seen = snapshot(pod("a"), pod("b"), node("node-1"), series=reading(scrape))
+
+    assert seen.holders.device == ("y",)

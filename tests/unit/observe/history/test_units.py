@@ -1,4 +1,7 @@
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -6,12 +9,16 @@ import pytest
 from unit.observe.observed import PROFILES, deployment, owner, pod, replica_set, stores
 
 from autoscaler.model.cluster import WorkloadRef
+from autoscaler.observe.answers import AnswerError
 from autoscaler.observe.assemble import assemble
 from autoscaler.observe.history.past import PastOwners
-from autoscaler.observe.history.steps import Grid, SourceSteps
-from autoscaler.observe.history.units import Gathering, UnitName
+from autoscaler.observe.history.registry import Registry
+from autoscaler.observe.history.steps import COUNT, Grid, Measure, SourceSteps, Table, memory_of
+from autoscaler.observe.history.units import Gathering
 from autoscaler.observe.history.workloads import WorkloadSteps
-from autoscaler.observe.series import Identity, SeriesReading
+from autoscaler.observe.matrix import MatrixAnswer
+from autoscaler.observe.profiles import Signal
+from autoscaler.observe.series import SeriesReading
 
 STEP = 300_000
 SAMPLES = 20
@@ -32,55 +39,97 @@ def owners() -> PastOwners:
             for suffix in ("x2x4q", "m8k2p")
         ),
         pod("solo"),
+        pod("web-7d9f8c6b5d-bcdfg", gpus=0),
     ).freeze()
     return PastOwners.of(view, assemble(view, SeriesReading(), now_ms=NOW))
 
 
-def identity(pod_name: str, device: str = "gpu-1", **more: Any) -> Identity:
-    fields = {"sliced": False, "share": False, "namespace": "ml", "container": "main", "uid": "", **more}
-    return Identity(device=device, board=device, pod=pod_name, **fields)
+Labels = dict[str, str]
+
+
+def identity(pod_name: str, device: str = "gpu-1", *, sliced: str = "", **more: str) -> Labels:
+    """The labels of one device of a pod."""
+    labels = {
+        "UUID": device,
+        "pod": pod_name,
+        "namespace": "ml",
+        "container": "main",
+        "GPU_I_ID": sliced,
+        **more,
+    }
+    return {name: value for name, value in sorted(labels.items()) if value}
 
 
 FIRST, SECOND = "web-7d9f8c6b5d-x2x4q", "web-7d9f8c6b5d-m8k2p"
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a store says of some series: a mean for each step (-1: no sample), and the rest beside it."""
+
+    labels: tuple[Labels, ...]
+    signal: Signal
+    tables: dict[str, np.ndarray]
+    interval_ms: int
+
+    @property
+    def steps(self) -> int:
+        return self.tables["mean"].shape[1]
+
+
 def source(
-    rows: Sequence[tuple[Identity, Sequence[float]]],
+    rows: Sequence[tuple[Labels, Sequence[float]]],
     *,
-    signal: Any = ENGINE,
-    targets: frozenset[str] = frozenset(),
+    signal: Signal = ENGINE,
+    interval_ms: int = INTERVAL,
     **tables: Any,
-) -> SourceSteps:
-    """Series with their mean in each step (-1: no sample); the other tables follow it unless they are stated."""
-    mean = np.array([values for _, values in rows], dtype=np.float64).reshape(
-        len(rows), len(rows[0][1]) if rows else 1
-    )
-    seen = mean >= 0
-    found = SourceSteps(
-        profile=DCGM,
-        signal=signal,
-        interval_ms=INTERVAL,
-        identities=tuple(name for name, _ in rows),
-        targets=targets,
-        mean=mean,
-        peak=np.array(tables.pop("peak", mean), dtype=np.float64),
-        count=np.array(tables.pop("count", np.where(seen, SAMPLES, -1)), dtype=np.float64),
-        busiest=np.array(tables.pop("busiest", mean), dtype=np.float64),
-        used_mib=np.array(tables.pop("used", np.full(mean.shape, -1.0)), dtype=np.float64),
-    )
-    assert not tables
-    return found
+) -> Source:
+    """Series with their mean in each step; the other tables follow it unless they are stated."""
+    mean = np.array([values for _, values in rows], dtype=np.float64)
+    mean = mean.reshape(len(rows), len(rows[0][1]) if rows else 1)
+    stated = {
+        "peak": mean,
+        "count": np.where(mean >= 0, SAMPLES, -1),
+        "busiest": mean,
+        "used": np.full(mean.shape, -1.0),
+        **tables,
+    }
+    found = {name: np.array(values, dtype=np.float64) for name, values in stated.items()}
+    return Source(tuple(labels for labels, _ in rows), signal, {"mean": mean, **found}, interval_ms)
 
 
-def gathered(*sources: SourceSteps, held: dict[UnitName, int] | None = None) -> WorkloadSteps:
-    found = Gathering(
-        Grid(NOW // STEP * STEP, STEP, sources[0].mean.shape[1]),
-        owners(),
-        active_floor=0.05,
-        held={} if held is None else held,
-    )
+def read(grid: Grid, registry: Registry, told: Source) -> SourceSteps:
+    """The source's answers, read into tables."""
+    assert DCGM.memory is not None
+    tables = {}
+    for name, values in told.tables.items():
+        rows = [
+            {
+                "metric": labels,
+                "values": [
+                    [end / 1000, repr(v)] for end, v in zip(grid.ends_ms.tolist(), row, strict=True) if v >= 0
+                ],
+            }
+            for labels, row in zip(told.labels, values.tolist(), strict=True)
+        ]
+        signal = None if name == "used" else told.signal
+        measure = {"used": memory_of(DCGM.memory), "count": COUNT}.get(name, Measure(1.0, 10_000.0))
+        answer = MatrixAnswer(
+            json.dumps(rows, separators=(",", ":")).encode(), grid.first_ms, grid.last_ms, grid.step_ms
+        )
+        tables[name] = Table(grid)
+        tables[name].read(answer, partial(registry.rows, DCGM, signal), measure)
+    return SourceSteps(told.interval_ms, **tables)
+
+
+def gathered(
+    *sources: Source, held: dict[int, int] | None = None, registry: Registry | None = None
+) -> WorkloadSteps:
+    grid = Grid(NOW // STEP * STEP, STEP, sources[0].steps)
+    known = registry or Registry(owners())
+    found = Gathering(grid, known, active_floor=0.05, held={} if held is None else held)
     for one in sources:
-        found.add(one)
+        found.add(read(grid, known, one))
     return found.steps()
 
 
@@ -121,11 +170,11 @@ def test_a_step_without_one_of_the_boards_is_not_covered() -> None:
 
 
 def test_how_many_boards_a_unit_has_is_remembered_between_pieces() -> None:
-    held: dict[UnitName, int] = {}
+    held: dict[int, int] = {}
     gathered(source([(identity(FIRST, "gpu-1"), [0.5]), (identity(FIRST, "gpu-2"), [0.5])]), held=held)
     found = gathered(source([(identity(FIRST, "gpu-1"), [0.5])]), held=held)
 
-    assert held == {("ml", FIRST, "main"): 2}
+    assert list(held.values()) == [2]
     assert found.covered_ms.tolist() == [[0]]
 
 
@@ -142,9 +191,7 @@ def test_twice_as_many_samples_are_no_more_than_the_step() -> None:
 
 
 def test_without_a_known_sample_interval_nothing_is_covered() -> None:
-    import msgspec  # noqa: PLC0415 - only here
-
-    found = gathered(msgspec.structs.replace(source([(identity(FIRST), [0.5])]), interval_ms=0))
+    found = gathered(source([(identity(FIRST), [0.5])], interval_ms=0))
 
     assert found.covered_ms.tolist() == [[0]]
 
@@ -160,7 +207,7 @@ def test_a_new_pod_makes_a_step_of_its_peers_only_a_little_thinner() -> None:
 
 
 def test_series_of_one_device_that_differ_in_a_label_are_one_board() -> None:
-    found = gathered(source([(identity(FIRST), [0.5, 0.5]), (identity(FIRST, uid="uid-1"), [0.6, -1])]))
+    found = gathered(source([(identity(FIRST), [0.5, 0.5]), (identity(FIRST, pod_uid="uid-1"), [0.6, -1])]))
 
     assert found.load_milli.tolist() == [[600, 500]]
     assert found.covered_ms.tolist() == [[STEP, STEP]]
@@ -174,7 +221,7 @@ def test_the_preferred_signal_counts_where_it_covers_and_another_fills_the_rest(
 
 
 def test_a_signal_that_is_void_on_slices_says_nothing_of_them() -> None:
-    sliced = identity(FIRST, "gpu-1/7", sliced=True)
+    sliced = identity(FIRST, sliced="7")
 
     assert gathered(source([(sliced, [0.9])], signal=UTIL)).keys == ()
     assert gathered(source([(sliced, [0.9])], signal=ENGINE)).keys == ((WEB, "main"),)
@@ -190,25 +237,57 @@ def test_past_pods_of_a_live_workload_count_for_it() -> None:
     ("stranger", "why"),
     [
         (identity(""), "unowned"),
-        (identity("exporter-x"), "unowned"),
         (identity("somebody"), "unknown"),
-        (identity("web-7d9f8c6b5d-x2x4q", namespace=""), ""),
+        (identity("web-7d9f8c6b5d-bcdfg"), "unknown"),  # it lives, and holds no accelerator
+        (identity(FIRST, namespace=""), ""),
         (identity("somebody", namespace=""), "unknown"),
     ],
 )
-def test_series_of_nobody_are_counted_by_why(stranger: Identity, why: str) -> None:
-    found = Gathering(Grid(NOW // STEP * STEP, STEP, 1), owners(), active_floor=0.05, held={})
-    found.add(source([(stranger, [0.5])], targets=frozenset({"ml/exporter-x"})))
+def test_series_of_nobody_are_counted_by_why(stranger: Labels, why: str) -> None:
+    registry = Registry(owners())
+    found = gathered(source([(stranger, [0.5]), (stranger, [0.5])]), registry=registry)
 
-    assert ({why: 1} if why else {}) == dict(found.left_out)
-    assert (0 if why else 1) == len(found.steps().keys)
+    assert dict(registry.left_out) == ({why: 1} if why else {})
+    assert len(found.keys) == (0 if why else 1)
 
 
-def test_series_without_any_sample_are_not_looked_at() -> None:
-    found = Gathering(Grid(NOW // STEP * STEP, STEP, 1), owners(), active_floor=0.05, held={})
-    found.add(source([(identity("somebody"), [-1])]))
+def test_an_exporter_is_no_owner_of_the_boards_that_it_shows() -> None:
+    seen_beside = identity("solo", exported_pod=FIRST, exported_namespace="ml", exported_container="main")
+    alone = identity("solo", "gpu-2")
+    registry = Registry(owners())
 
-    assert dict(found.left_out) == {}
+    assert gathered(source([(seen_beside, [0.5]), (alone, [0.9])]), registry=registry).keys == (
+        (WEB, "main"),
+    )
+    assert dict(registry.left_out) == {"unowned": 1}
+
+
+def test_labels_keep_their_numbers_from_piece_to_piece() -> None:
+    registry = Registry(owners())
+    both = source([(identity(FIRST, "gpu-1"), [0.5]), (identity(FIRST, "gpu-2"), [0.25])])
+    first, again = gathered(both, registry=registry), gathered(both, registry=registry)
+
+    assert first.load_milli.tolist() == again.load_milli.tolist() == [[750]]
+    assert (len(registry.unit_of), len(registry.key_of), registry.keys) == (2, 1, ((WEB, "main"),))
+
+
+def test_unreadable_labels_are_refused() -> None:
+    with pytest.raises(AnswerError):
+        Registry(owners()).rows(DCGM, ENGINE, [b'{"UUID":7}'])
+
+
+def test_a_further_signal_is_wanted_only_where_the_first_left_something_out() -> None:
+    grid, registry = Grid(NOW // STEP * STEP, STEP, 2), Registry(owners())
+    found = Gathering(grid, registry, active_floor=0.05, held={})
+    engine = read(grid, registry, source([(identity(FIRST), [0.3, 0.3])]))
+    more = read(
+        grid, registry, source([(identity(FIRST), [0.3, -1]), (identity(SECOND, "gpu-2"), [-1, 0.1])])
+    )
+
+    assert found.lacks(engine.count)
+    found.add(engine)
+    assert not found.lacks(engine.count)
+    assert found.lacks(more.count)
 
 
 def test_nothing_seen_is_no_workload() -> None:
@@ -222,14 +301,14 @@ def test_a_trace_of_use_is_not_none() -> None:
 
 
 def test_a_bare_pod_and_a_past_pod_of_its_name_are_one_workload() -> None:
-    found = gathered(source([(identity("solo", uid="an-earlier-one"), [0.4])]))
+    found = gathered(source([(identity("solo", pod_uid="an-earlier-one"), [0.4])]))
 
     assert ((WorkloadRef("", "Pod", "ml", "solo"), "main"),) == found.keys
 
 
 def test_how_many_boards_a_unit_has_is_counted_and_slices_are_none() -> None:
     both = [(identity(FIRST, "gpu-1"), [0.5, -1]), (identity(FIRST, "gpu-2"), [0.5, 0.5])]
-    sliced = [(identity("solo", f"gpu-1/{n}", sliced=True), [0.5]) for n in (7, 8)]
+    sliced = [(identity("solo", sliced=n), [0.5]) for n in "78"]
 
     assert gathered(source(both)).boards.tolist() == [[2, 65_535]]  # the second step is not covered
     assert gathered(source(sliced)).boards.tolist() == [[0]]
