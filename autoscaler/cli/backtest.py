@@ -12,12 +12,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autoscaler.cli.terminal import screen_of_stdout, write_out
+from autoscaler.model.backtest import HorizontalReport
 from autoscaler.replay.catalogue import VERTICAL
+from autoscaler.replay.drawn import run_drawn
+from autoscaler.replay.horizontal import run
+from autoscaler.replay.policies_horizontal import POLICIES as HORIZONTAL
 from autoscaler.replay.report import run_vertical
 from autoscaler.replay.traces import DirectoryTraces, TraceError
 from autoscaler.service import exit_codes
 from autoscaler.service.faults import ConfigError, ServiceError
-from autoscaler.ui.backtest_views import BacktestForm, vertical_view
+from autoscaler.ui.backtest_views import BacktestForm, horizontal_view, vertical_view
 from autoscaler.ui.escape import printable
 
 backtest = App(
@@ -64,6 +68,22 @@ def vertical(
     except TraceError as error:
         raise ServiceError(str(error)) from None
     write_out(vertical_view(report, form=output, screen=screen_of_stdout(os.environ)))
+    return exit_codes.OK
+
+
+@backtest.command
+def horizontal(*, traces: TracesOption, output: OutputOption = "table", policy: PolicyNames = ()) -> int:
+    """Replicas of serving workloads: what each policy pays against an oracle, and what it leaves unserved."""
+    chosen = _chosen(HORIZONTAL, policy)
+    try:
+        with _bar() as show:
+            if output == "html":
+                report = run_drawn(traces, chosen, show)
+            else:
+                report = HorizontalReport(rows=tuple(run(traces, chosen, show)))
+    except TraceError as error:
+        raise ServiceError(str(error)) from None
+    write_out(horizontal_view(report, form=output, screen=screen_of_stdout(os.environ)))
     return exit_codes.OK
 
 

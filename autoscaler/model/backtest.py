@@ -42,6 +42,24 @@ class HorizontalRow(msgspec.Struct, frozen=True, kw_only=True):
     acts_per_hour: float
 
 
+class ReplicaLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What one policy requested for one service over its load, for drawing: the highest of each bucket of time."""
+
+    policy: str
+    service: str
+    hours: float
+    load: tuple[float, ...]
+    """In replicas' worth of work."""
+    requested: tuple[int, ...]
+
+
+class HorizontalReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole horizontal backtest."""
+
+    rows: tuple[HorizontalRow, ...]
+    lines: tuple[ReplicaLine, ...] = ()
+
+
 class PodOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What one policy did to one pod."""
 

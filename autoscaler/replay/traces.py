@@ -96,8 +96,6 @@ class DirectoryTraces:
         memory = _by_step(self._ordered(self._memory), extent, scale=1 / _GIB)
         duty_at, memory_at = next(duty, None), next(memory, None)
         for index in range(extent.steps):
-            while memory_at is not None and memory_at[0] < index:
-                memory_at = next(memory, None)
             seen_duty: dict[str, float] = {}
             seen_memory: dict[str, float] = {}
             if duty_at is not None and duty_at[0] == index:
@@ -160,7 +158,7 @@ def _by_step(rows: Iterator[Row], extent: Extent, *, scale: float) -> Iterator[t
             span = extent.spans.get(pod)
             if span is not None and span.first <= index <= span.last:
                 samples[pod] = value * scale
-        if samples and index >= 0:
+        if samples:
             yield index, samples
 
 

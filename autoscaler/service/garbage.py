@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from autoscaler.service.allocator import give_back
+
 FULL_EVERY: Final = 60
 """Cycles between two full collections: an hour by default, far below what one percent of pauses would need."""
 
@@ -23,7 +25,10 @@ class GarbagePolicy:
 
     @contextmanager
     def around_cycle(self) -> Iterator[None]:
-        """No collection inside; afterwards the survivors are frozen, or all is collected when it is time."""
+        """No collection inside; afterwards the survivors are frozen, or all is collected when it is time.
+
+        What the cycle has freed goes back to the kernel.
+        """
         gc.disable()
         try:
             yield
@@ -34,6 +39,7 @@ class GarbagePolicy:
                 gc.collect()
             gc.freeze()
             gc.enable()
+            give_back()
 
     @contextmanager
     def in_force(self) -> Iterator[None]:

@@ -5,8 +5,15 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from autoscaler.model.backtest import HorizontalRow, PodOutcome, VerticalReport, VerticalRow
-from autoscaler.ui.backtest_plot import Mark, decisions, frontier, is_ours
+from autoscaler.model.backtest import (
+    HorizontalReport,
+    HorizontalRow,
+    PodOutcome,
+    ReplicaLine,
+    VerticalReport,
+    VerticalRow,
+)
+from autoscaler.ui.backtest_plot import Mark, decisions, frontier, is_ours, replicas
 from autoscaler.ui.escape import printable
 
 PODS_SHOWN: Final = 60
@@ -42,6 +49,7 @@ _VERTICAL_HEADS: Final = (
     "restarts per pod-day",
     "cold starts per pod-day",
 )
+_HORIZONTAL_HEADS: Final = ("policy", "replica-hours x oracle", "unserved %", "acts per hour")
 _LOST_BROKEN_PCT: Final = 5.0
 """From here on a policy is drawn as broken: it saves by not serving."""
 
@@ -70,51 +78,58 @@ def vertical_page(report: VerticalReport) -> str:
     )
 
 
-def horizontal_page(rows: Sequence[HorizontalRow]) -> str:
-    """Frontier and table of a horizontal backtest, service by service."""
+def horizontal_page(report: HorizontalReport) -> str:
+    """Frontier, table and drawing of a horizontal backtest, service by service."""
     services: defaultdict[str, list[HorizontalRow]] = defaultdict(list)
-    for row in rows:
+    lines: defaultdict[str, list[ReplicaLine]] = defaultdict(list)
+    for row in report.rows:
         services[row.service].append(row)
-    parts: list[str] = [
-        "<p>Replica-hours are multiples of what an oracle needs that sees two minutes ahead.</p>"
+    for line in report.lines:
+        lines[line.service].append(line)
+    parts = [
+        "<p>Replica-hours are multiples of what an oracle needs that knows the load of the next two minutes.</p>",
+        '<p class="dim">Grey: the load in replicas. The line over it: the replicas that the policy requested.</p>',
     ]
-    heads = ("policy", "replica-hours x oracle", "unserved %", "acts per hour")
-    for service, members in services.items():
-        marks = [
-            Mark(
-                name=row.policy,
-                harm=row.unserved_pct,
-                saved=max(0.0, round(100 * (2 - row.replica_hours_x_oracle), 1)),
-                broken="not served" if row.unserved_pct >= _LOST_BROKEN_PCT else "",
-            )
-            for row in members
-        ]
-        parts += [
-            f"<h2>{_text(service)}</h2>",
-            '<div class="plots">',
-            frontier(
-                marks,
-                harm_axis="% of requests unserved",
-                saved_axis="100 = the oracle's replica-hours, 0 = twice",
-                saved_top=100,
-            ),
-            "</div>",
-            _table(
-                heads,
-                (
-                    (
-                        row.policy,
-                        [
-                            (f"{row.replica_hours_x_oracle:.3f}", False),
-                            (f"{row.unserved_pct:.3f}", row.unserved_pct >= _LOST_BROKEN_PCT),
-                            (f"{row.acts_per_hour:.2f}", False),
-                        ],
-                    )
-                    for row in members
-                ),
-            ),
-        ]
+    for service, rows in services.items():
+        parts += _service(service, rows, lines[service])
     return _page("Backtest: replicas", parts)
+
+
+def _service(service: str, rows: Sequence[HorizontalRow], lines: Sequence[ReplicaLine]) -> list[str]:
+    marks = [
+        Mark(
+            name=row.policy,
+            harm=row.unserved_pct,
+            saved=max(0.0, round(100 * (2 - row.replica_hours_x_oracle), 1)),
+            broken=f"{row.unserved_pct:.0f} % unserved" if row.unserved_pct >= _LOST_BROKEN_PCT else "",
+        )
+        for row in rows
+    ]
+    plot = frontier(
+        marks,
+        harm_axis="% of requests unserved",
+        saved_axis="replica-hours: 100 as the oracle, 0 twice as many",
+        saved_top=100,
+        least_power=-4,
+    )
+    parts = [
+        f"<h2>{_text(service)}</h2>",
+        f'<div class="plots">{plot}</div>',
+        _table(_HORIZONTAL_HEADS, (_horizontal_cells(row) for row in rows)),
+    ]
+    if lines:
+        parts.append(
+            f'<details><summary>{_text(service)}: {lines[0].hours:.0f} h</summary><div class="scroll">{replicas(lines)}</div></details>'
+        )
+    return parts
+
+
+def _horizontal_cells(row: HorizontalRow) -> tuple[str, list[tuple[str, bool]]]:
+    return row.policy, [
+        (f"{row.replica_hours_x_oracle:.3f}", False),
+        (f"{row.unserved_pct:.3f}", row.unserved_pct >= _LOST_BROKEN_PCT),
+        (f"{row.acts_per_hour:.2f}", False),
+    ]
 
 
 def _vertical_frontier(rows: Iterable[VerticalRow], harm: str) -> str:

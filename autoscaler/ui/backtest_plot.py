@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from autoscaler.model.backtest import COMPUTE, PodLoad, PodOutcome
+from autoscaler.model.backtest import COMPUTE, PodLoad, PodOutcome, ReplicaLine
 from autoscaler.ui.escape import printable
 
 _WIDTH: Final = 560
@@ -43,12 +43,14 @@ def is_ours(policy: str) -> bool:
     return policy.startswith("autoscaler")
 
 
-def frontier(marks: Iterable[Mark], *, harm_axis: str, saved_axis: str, saved_top: float) -> str:
-    """Saved (up is good) against harm (left is good, logarithmic from a hundredth). Savings above the top are cut off there."""
+def frontier(
+    marks: Iterable[Mark], *, harm_axis: str, saved_axis: str, saved_top: float, least_power: int = -2
+) -> str:
+    """Saved (up is good) against harm (left is good, logarithmic above ten to the least power). Savings above the top are cut off there."""
     shown = sorted(marks, key=lambda mark: (-mark.saved, mark.harm, mark.name))
     most = max((mark.harm for mark in shown), default=0.0)
     top_harm = 10.0 ** math.ceil(math.log10(max(most, 1.0)))
-    plot = _Plot(top_harm, saved_top)
+    plot = _Plot(top_harm, saved_top, least_power)
     parts = [
         f'<svg class="frontier" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_text(saved_axis)} against {_text(harm_axis)}">'
     ]
@@ -73,10 +75,11 @@ def frontier(marks: Iterable[Mark], *, harm_axis: str, saved_axis: str, saved_to
 class _Plot:
     top_harm: float
     top_saved: float
+    least_power: int
 
     def x(self, harm: float) -> float:
-        span = math.log10(self.top_harm) + 2
-        along = (math.log10(max(harm, 0.01)) + 2) / span
+        span = math.log10(self.top_harm) - self.least_power
+        along = (math.log10(max(harm, 10.0**self.least_power)) - self.least_power) / span
         return _LEFT + along * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, saved: float) -> float:
@@ -85,9 +88,9 @@ class _Plot:
 
     def grid(self) -> list[str]:
         lines: list[str] = []
-        for power in range(-2, round(math.log10(self.top_harm)) + 1):
+        for power in range(self.least_power, round(math.log10(self.top_harm)) + 1):
             x = self.x(10.0**power)
-            label = f"{10.0**power:g}" if power > -2 else "0"
+            label = f"{10.0**power:g}" if power > self.least_power else "0"
             lines.append(
                 f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
             )
@@ -165,6 +168,29 @@ def decisions(
             f'<use class="load" href="#{duty}" x="{_STRIP_LEFT}" y="{y}"/>',
             f'<path class="held {kind}" transform="translate({_STRIP_LEFT} {y})" d="{_held(load, outcome, scale)}">',
             f"<title>{_text(_told(outcome))}</title></path>",
+        ]
+    parts.append("</svg>")
+    return "".join(parts)
+
+
+def replicas(lines: Sequence[ReplicaLine]) -> str:
+    """One strip a policy: the service's load behind, the replicas that the policy requested as a line over it."""
+    strip = STRIP_HEIGHT + _STRIP_GAP
+    full = float(max(1, *(max(line.requested, default=1) for line in lines)))
+    parts = [
+        f'<svg class="strips" viewBox="0 0 {_STRIP_LEFT + STRIP_WIDTH} {strip * len(lines)}" role="img" aria-label="load and replicas">'
+    ]
+    for number, line in enumerate(lines):
+        y = number * strip
+        scale = STRIP_WIDTH / max(1, len(line.load))
+        load = "L".join(f"{at * scale:.1f} {_height(value / full):.1f}" for at, value in enumerate(line.load))
+        held = "".join(
+            f"H{at * scale:.1f}V{_height(value / full):.1f}" for at, value in enumerate(line.requested)
+        )
+        parts += [
+            _strip_label(line.policy, y),
+            f'<g transform="translate({_STRIP_LEFT} {y})"><path class="load" d="M0 {STRIP_HEIGHT}L{load}L{STRIP_WIDTH} {STRIP_HEIGHT}Z"/>',
+            f'<path class="{"ours" if is_ours(line.policy) else "other"}" d="M0 {STRIP_HEIGHT}{held}H{STRIP_WIDTH}"/></g>',
         ]
     parts.append("</svg>")
     return "".join(parts)

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from rich.console import RenderableType
 
-from autoscaler.model.backtest import HorizontalRow, VerticalReport, VerticalRow
+from autoscaler.model.backtest import HorizontalReport, VerticalReport, VerticalRow
 from autoscaler.ui.backtest_page import horizontal_page, vertical_page
 from autoscaler.ui.backtest_plot import is_ours
 from autoscaler.ui.tables import add_columns, cell, titled_table
@@ -27,18 +27,18 @@ def vertical_view(
 
 
 def horizontal_view(
-    rows: Sequence[HorizontalRow], *, form: BacktestForm = "table", screen: Screen | None = None
+    report: HorizontalReport, *, form: BacktestForm = "table", screen: Screen | None = None
 ) -> str:
     """One row a policy and service; JSON is the list of rows and nothing else."""
     if form == "json":
-        return structured(rows, "json")
+        return structured(report.rows, "json")
     if form == "html":
-        return horizontal_page(rows)
+        return horizontal_page(report)
     table = titled_table("backtest: replicas", wide=False)
     add_columns(
         table, ("SERVICE", 12), ("POLICY", 12), ("HOURS X ORACLE", 8), ("UNSERVED %", 8), ("ACTS/H", 6)
     )
-    for row in rows:
+    for row in report.rows:
         table.add_row(
             cell(row.service),
             cell(row.policy, "bold" if is_ours(row.policy) else ""),

@@ -6,8 +6,10 @@ It acts when the allocation is outside the bounds, or after 12 h when it is off 
 """
 
 import math
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from autoscaler.model.backtest import COMPUTE, MEMORY, RELEASED, WHOLE
@@ -105,13 +107,8 @@ def _bucket(value: float) -> int:
 
 def _percentile(weights: list[float], share: float) -> float:
     """The end of the bucket in which the share of all weight is reached."""
-    wanted = share * sum(weights)
-    reached = 0.0
-    for bucket, weight in enumerate(weights):
-        reached += weight
-        if weight and reached >= wanted:
-            return _STARTS[bucket + 1]
-    return 0.0
+    reached = list(accumulate(weights))
+    return _STARTS[bisect_left(reached, share * reached[-1]) + 1]
 
 
 def _peak(peaks: deque[float], share: float) -> float:

@@ -86,7 +86,7 @@ def test_every_reason_and_the_breaker_have_their_series_from_the_start() -> None
 
 def test_coverage_is_by_resource_and_the_breaker_opens_and_closes() -> None:
     page = Scraped()
-    slices = Spec("slices", resource="nvidia.com/mig-1g.10gb", seen=(boards(0.5), None))
+    slices = Spec("slices", resource="nvidia.com/mig-1g.10gb", seen=(boards(0.5, device="GPU-1/1"), None))
     page.metrics.planned(plan(cluster(*units(4, dark=2), slices), policy(), NOW_MS))
 
     assert page.value("metric_coverage_ratio", resource="nvidia.com/gpu") == 0.5
