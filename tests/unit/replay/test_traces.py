@@ -93,7 +93,9 @@ def test_what_is_wrong_with_a_file_is_named(tmp_path: Path, text: str, named: st
 
 
 @pytest.mark.parametrize(
-    "content", [b"not gzip", gzip.compress(b"timestamp_s,pod,value\n" * 900)[:-9], gzip.compress(b"\xff")]
+    "content",
+    [b"not gzip", gzip.compress(b"timestamp_s,pod,value\n" * 900)[:-9], gzip.compress(b"\xff")],
+    ids=["plain", "cut", "not-utf8"],
 )
 def test_a_damaged_archive_is_a_fault_with_its_name(tmp_path: Path, content: bytes) -> None:
     source = written(tmp_path, [], [])
