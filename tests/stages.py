@@ -75,6 +75,8 @@ def main() -> None:
                 build.terminate()
                 build.wait()
     stage("cluster", (*PYTEST, "tests/cluster", *(() if slow else ("-m", "not slow"))), times)
+    if slow:
+        stage("mutants of the guards", (sys.executable, "-m", "tests.mutants"), times)
     scale = () if slow else ("--scale", "0.1")
     stage("benchmarks", (sys.executable, "-m", "benchmarks", *scale), times)
     stage("demo, once", (sys.executable, "-m", "devcluster", "demo", "--once"), times)
