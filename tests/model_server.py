@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.kube.errors import ApiError, Conflict, Invalid, NotFound, Unreachable
+from autoscaler.kube.errors import ApiError, Conflict, Invalid, NotFound, TooManyRequests, Unreachable
 from autoscaler.kube.session import WriteVerb
 
 GPU = "nvidia.com/gpu"
@@ -69,6 +69,8 @@ class ModelServer:
     """So many accepted changes are not answered."""
     events: list[dict[str, Any]] = field(default_factory=list)
     version: int = 1
+    budget: Callable[[str], bool] = lambda _name: True
+    """Whether the disruption budgets let a pod go."""
 
     async def get_json(
         self,
@@ -221,19 +223,26 @@ class ModelServer:
             return self._evict(name, body, dry_run=dry_run)
         if not isinstance(body, list) and body["metadata"].get("uid") != pod["metadata"]["uid"]:
             raise Invalid(422, "Invalid", "metadata.uid: field is immutable")
+        if isinstance(body, list):
+            _hold_tests(pod, body)
         if not dry_run:
-            annotations = pod["metadata"].setdefault("annotations", {})
-            if isinstance(body, list):
-                for step in body:
-                    if step["op"] == "remove":
-                        annotations.pop(step["path"].rpartition("/")[2].replace("~1", "/"), None)
-            else:
-                annotations |= body["metadata"].get("annotations") or {}
+            for step in body if isinstance(body, list) else ():
+                _remove(pod, step)
+            if not isinstance(body, list):
+                pod["metadata"].setdefault("annotations", {}).update(
+                    body["metadata"].get("annotations") or {}
+                )
+                pod.setdefault("status", {}).update(body.get("status") or {})
+                if sub == "/status":
+                    ours = {"manager": "gpu-autoscaler", "subresource": "status"}
+                    pod["metadata"]["managedFields"] = [ours]
         return pod
 
     def _evict(self, name: str, body: Any, *, dry_run: bool) -> Any:
         if body["deleteOptions"]["preconditions"]["uid"] != self.pods[name]["metadata"]["uid"]:
             raise Conflict(409, "Conflict", "the UID in the precondition does not match")
+        if not self.budget(name):
+            raise TooManyRequests(429, "TooManyRequests", "the pod's disruption budget does not let it go")
         if not dry_run:
             del self.pods[name]
         return {}
@@ -284,3 +293,24 @@ def _hold_preconditions(item: ModelWorkload, metadata: Mapping[str, Any]) -> Non
         raise Conflict(409, "Conflict", "the object has been modified")
     if metadata.get("uid", item.uid) != item.uid:
         raise Invalid(422, "Invalid", "metadata.uid: field is immutable")
+
+
+def _hold_tests(document: Mapping[str, Any], steps: list[dict[str, Any]]) -> None:
+    for step in steps:
+        value: Any = document
+        for part in _parts(step) if step["op"] == "test" else ():
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if step["op"] == "test" and value != step["value"]:
+            raise Invalid(422, "Invalid", f"test of {step['path']} failed")
+
+
+def _remove(document: dict[str, Any], step: dict[str, Any]) -> None:
+    if step["op"] == "remove":
+        *way, last = _parts(step)
+        for part in way:
+            document = document[part]
+        del document[last]
+
+
+def _parts(step: dict[str, Any]) -> list[str]:
+    return [part.replace("~1", "/") for part in step["path"].strip("/").split("/")]

@@ -24,6 +24,7 @@ from autoscaler.act.ledger import (
 )
 from autoscaler.act.preparation import Prepared, prepare
 from autoscaler.act.requests import NoRequestError
+from autoscaler.act.seats import is_paid_for
 from autoscaler.act.transitions import RESTORING, TransitionError
 from autoscaler.act.writer import REQUEST_S, Writer
 from autoscaler.kube.errors import KubeError
@@ -89,10 +90,11 @@ class Executor:
             await aftercare.clear_costs(record.action.leaving, writer)
 
     async def abandon(self, record: Record, writer: Writer) -> None:
-        """Takes back what prepared an act that did not happen, or a seat that was not taken; safe to repeat."""
+        """Takes back what prepared an act that did not happen; safe to repeat. A seat that others left for is kept."""
         await aftercare.clear_costs(record.action.leaving, writer)
-        if record.action.seat is not None:
-            await aftercare.give_up_seat(record.action.seat, writer)
+        seat = record.action.seat
+        if seat is not None and not is_paid_for(self._ledger.entries.values(), record):
+            await aftercare.give_up_seat(seat, writer)
 
     async def _intend(self, prepared: Prepared, writer: Writer, *, actor: Actor, undoes: str) -> Record:
         settle_ms = self._now_ms() + SETTLE_MS * (1 + len(prepared.before))

@@ -94,9 +94,9 @@ def _nothing_seen(world: World, unit: Unit) -> Observation:
     lost = len(world.unowned.get("", ()))
     if lost:
         return Unattributed(f"{lost} boards have samples that name neither a pod nor a node that is known")
-    told = world.snapshot.telemetry.unattributed
-    others = sum(told.get(why, 0) for why in ("exporter", "mistaken"))
-    others += told.get("ghost", 0) if not len(world.snapshot.holders) else 0
+    # Where nothing at all is attributed, series of others are the likeliest cause; else they say nothing of this unit.
+    told = world.snapshot.telemetry.unattributed if not len(world.snapshot.holders) else {}
+    others = sum(told.get(why, 0) for why in ("exporter", "mistaken", "ghost"))
     if others:
         return Unattributed(
             f"{others} series name pods that cannot be their boards' owners, such as the exporter's own"

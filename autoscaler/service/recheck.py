@@ -74,6 +74,10 @@ def find_again(plan: Plan, action: Action) -> Action | Refusal:
     """The same action in a newer plan, or why it is not there or is held back."""
     again = next((one for one in plan.actions if one.id == action.id), None)
     if again is not None:
+        first = _first_of_seat(plan, again)
+        if first.id != again.id:
+            # The last one of a seat is told by what is left to do: out of turn it would be taken for the last.
+            return refusal(action, Reason.SUPERSEDED, f"pod {first.pod} goes first for this seat now")
         if not again.held_by:
             return again
         held = ", ".join(again.held_by)
@@ -85,6 +89,14 @@ def find_again(plan: Plan, action: Action) -> Action | Refusal:
         now = f"the plan has changed: {row.action.method} {row.action.before} -> {row.action.after}"
         return refusal(action, Reason.SUPERSEDED, now)
     return refusal(action, row.reason, row.detail)
+
+
+def _first_of_seat(plan: Plan, action: Action) -> Action:
+    """The eviction that a seat begins with; of anything else, itself."""
+    seat = action.seat
+    if seat is None:
+        return action
+    return next(one for one in plan.actions if one.seat is not None and one.seat.pod.uid == seat.pod.uid)
 
 
 def refusal(action: Action, reason: Reason, evidence: str) -> Refusal:

@@ -6,7 +6,7 @@ Worked through with every plan, before anything new is begun. One workload that 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from autoscaler.act import repair, transitions, undo, verify
+from autoscaler.act import aftercare, repair, seats, transitions, undo, verify
 from autoscaler.act.contract import Outcome as ActOutcome
 from autoscaler.act.contract import Site
 from autoscaler.act.executor import Executor
@@ -61,6 +61,17 @@ class Settler:
                 self._log.warning(
                     "not_settled", ns=entry.ref.namespace, name=entry.ref.name, error=str(error)
                 )
+        await self._give_up_stalled_seats(outcome, writer)
+
+    async def _give_up_stalled_seats(self, outcome: Outcome, writer: Writer) -> None:
+        entries, within_ms = self._ledger.entries.values(), int(outcome.policy.policy.guards.ready_deadline)
+        for seat in list(seats.stalled(entries, outcome.plan, outcome.snapshot, within_ms=within_ms)):
+            try:
+                await aftercare.give_up_seat(seat, writer)
+            except KubeError as error:
+                self._log.warning("seat_not_given_up", pod=str(seat.pod), node=seat.node, error=str(error))
+            else:
+                self._log.info("seat_given_up", pod=str(seat.pod), node=seat.node)
 
     async def _settle_entry(self, entry: Entry, outcome: Outcome, writer: Writer) -> None:
         record = entry.open_record
@@ -126,8 +137,8 @@ class Settler:
     async def _close(self, record: Record, state: verify.End, detail: str, writer: Writer) -> None:
         # Clean-up comes first: a closed record is not looked at again.
         await self._executor.finish(record, writer, closing=True)
-        if state == "failed":
-            await self._executor.abandon(record, writer)
+        if state == "failed" and record.action.seat is not None:
+            await aftercare.give_up_seat(record.action.seat, writer)
         await self._ledger.advance(writer, record, state, detail=detail)
         self._say("act_ended", record, end=state, detail=detail)
 

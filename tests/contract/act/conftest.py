@@ -20,7 +20,7 @@ from autoscaler.act.writer import Writer
 from autoscaler.kube.config import ClusterAccess
 from autoscaler.kube.session import KubeSession, SessionLimits
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.ledger import Record
+from autoscaler.model.ledger import Entry, Record
 from autoscaler.model.plan import Action, PodRef, Seat
 from autoscaler.model.reasons import Reason
 
@@ -197,6 +197,7 @@ class Notebook:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
+        self.entries: dict[str, Entry] = {}
         self.on_intend: Callable[[], None] = lambda: None
         self.refuses: Exception | None = None
         self.broken = False

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import msgspec
-from build import Spec, boards, cluster
+from build import Spec, boards, burst, cluster, node, policy, waiting
 from service_fakes import ManualClock
 
 from autoscaler.decide import plan as decide_plan
@@ -118,3 +118,20 @@ def test_a_workload_that_left_the_plan_is_superseded() -> None:
 
     assert isinstance(refused, Refusal)
     assert refused.reason == Reason.SUPERSEDED
+
+
+def test_an_eviction_whose_turn_it_is_not_is_not_sent() -> None:
+    whole = {"fleetPerHour": 1.0, "fleetPerDay": 1.0, "namespaceShare": 1.0}
+    rules = policy(modes={"default": "apply"}, budgets=whole)
+    snapshot = cluster(burst("a"), burst("b"), waiting(gpus=2), nodes=(node(gpus=2),))
+    made = decide_plan(snapshot, rules, snapshot.taken_ms)
+    first, second = made.actions
+
+    refused = find_again(made, second)
+
+    assert find_again(made, first) == first
+    assert isinstance(refused, Refusal)
+    assert (refused.reason, refused.evidence) == (
+        Reason.SUPERSEDED,
+        "pod team/a-0 goes first for this seat now",
+    )
