@@ -66,6 +66,18 @@ def test_a_rollout_takes_away_what_its_strategy_says(
     assert reason == rule(resize(2, 1), budget(allowed=allowed), kind=kind, rollout=rollout).reason
 
 
+def test_a_rollout_that_takes_no_ready_pod_asks_no_budget() -> None:
+    surges = {"max_surge": "1", "max_unavailable": "0"}
+
+    assert rule(resize(2, 1), budget(allowed=0, observed=False), rollout=surges).reason is None
+
+
+def test_only_fewer_replicas_are_held_against_what_would_be_left() -> None:
+    full = budget(unavailable="", minimum="4", allowed=1)
+
+    assert rule(resize(2, 1), full, rollout={"max_surge": "0", "max_unavailable": "1"}).reason is None
+
+
 def test_what_the_plan_has_taken_already_counts() -> None:
     assert "2 would go, 1 allowed" in rule(rescale(4, 2), budget(allowed=2), spent=1).detail
     assert rule(rescale(4, 2), budget(unavailable="2", allowed=3), spent=1).reason is None

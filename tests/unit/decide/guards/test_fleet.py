@@ -69,6 +69,14 @@ def test_a_limit_that_may_not_be_read_is_not_assumed_to_be_absent(
     assert (template, scale) == (refused(resize(2, 1)), refused(rescale(2, 1)))
 
 
+@pytest.mark.parametrize(("detail", "told"), [("no list", "no list"), ("", "forbidden")])
+def test_what_is_not_readable_is_told_with_what_is_known_of_it(detail: str, told: str) -> None:
+    row = KindAccess("Node", "forbidden", detail)
+    world, judged = judge(cluster(Spec(gpus=2, seen=(boards(0.5, 0.0),)), access=(row,)))
+
+    assert guard_access(world, judged, resize(2, 1), Tally.of(world)).detail == f"may not read Node: {told}"
+
+
 @given(st.integers(0, 9), st.integers(0, 9), st.floats(0, 1))
 def test_a_higher_bar_never_lets_more_through(dark: int, seen: int, least: float) -> None:
     snapshot = cluster(

@@ -90,6 +90,17 @@ def test_a_row_without_a_time_is_no_change_whatever_the_cool_down() -> None:
     assert ruled(guard_cooldown, act, guards={"cooldown": "99999d"}).reason is None
 
 
+def test_an_eviction_is_forgotten_when_its_back_off_ends() -> None:
+    def remembered(act: PastAct) -> PastAct | None:
+        return eviction_of(judge(cluster(Spec(), acts=(act,)), policy(guards={"backoff": "1h"}))[0], REF)
+
+    just, over = NOW_MS - HOUR_MS + 1, NOW_MS - HOUR_MS
+    assert remembered(PastAct(REF, just, method="make-room"))
+    assert remembered(PastAct(REF, over, method="make-room")) is None
+    assert remembered(PastAct(REF, over, method="make-room", not_before_ms=NOW_MS + 1))
+    assert remembered(PastAct(REF, over, method="make-room", not_before_ms=NOW_MS)) is None
+
+
 def test_the_latest_eviction_is_the_one_that_is_remembered() -> None:
     acts = (PastAct(REF, NOW_MS - 2, method="make-room"), PastAct(REF, NOW_MS - 1, method="make-room"))
     world, _ = judge(cluster(Spec(), acts=acts))

@@ -72,6 +72,20 @@ def test_a_restart_must_be_worth_its_board_hours(
     )
 
 
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        ({"started_ms": 0, "ready_ms": 0}, None),
+        ({"started_ms": 0, "ready_ms": -1}, "NotWorthRestart"),
+        ({"started_ms": -1, "ready_ms": 0}, "NotWorthRestart"),
+    ],
+)
+def test_a_restart_whose_time_is_not_known_is_not_worth_it(pod: dict[str, int], reason: str | None) -> None:
+    world, judged = judge(cluster(Spec(gpus=2, seen=(boards(0.0, 0.0),), pod=pod)))
+
+    assert reason == guard_worth_restart(world, judged, resize(2, 1), Tally.of(world)).reason
+
+
 def test_a_scale_in_restarts_nothing() -> None:
     world, judged = judge(cluster(Spec(pod={"ready_ms": -1})))
 

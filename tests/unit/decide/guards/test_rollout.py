@@ -132,6 +132,20 @@ def test_every_replica_is_ready_and_their_number_is_the_stated_one(
     assert reason == guard_peers_ready(world, judged, resize(2, 1), Tally.of(world)).reason
 
 
+@pytest.mark.parametrize(
+    ("pod", "told"),
+    [({"ready": False}, "pod web-0 is not ready"), ({"phase": "Pending"}, "pod web-0 is pending")],
+)
+def test_who_is_not_ready_is_named_with_its_state(pod: dict[str, object], told: str) -> None:
+    world, judged = judge(cluster(Spec(seen=THREE, pod=pod)))
+
+    assert guard_peers_ready(world, judged, resize(2, 1), Tally.of(world)).detail == told
+
+
+def test_a_stated_unavailable_counts_where_nothing_surges() -> None:
+    assert surge_and_unavailable(Rollout(max_surge="0", max_unavailable="2"), 4) == (0, 2)
+
+
 @given(st.sampled_from(["0", "1", "7", "1%", "25%", "33%", "99%", "100%", "150%"]), st.integers(0, 10**12))
 def test_rounding_is_exact(value: str, replicas: int) -> None:
     exact = scaled(value, replicas)

@@ -1,13 +1,14 @@
 from dataclasses import replace
 
 import pytest
-from build import DAY_MS, Spec, boards, cluster, judge, policy, rescale, resize
+from build import DAY_MS, HOUR_MS, NOW_MS, Spec, boards, cluster, judge, policy, rescale, resize
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.decide.guards.thin_history import guard_history
 from autoscaler.decide.proposal import Proposal
 from autoscaler.decide.tally import Tally
+from autoscaler.model.cluster import Run
 from autoscaler.model.reasons import Reason
 
 RELEASE = Proposal("idle", Reason.RELEASED, "scale", 2, 1, 1, "")
@@ -47,3 +48,15 @@ def test_more_history_never_refuses_more(history_ms: int, more_ms: int, least: f
     assert ask(history_ms, resize(2, 1), minConfidence=least) or not ask(
         history_ms + more_ms, resize(2, 1), minConfidence=least
     )
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "reason"),
+    [(0, None), (4 * HOUR_MS, None), (4 * HOUR_MS + 1, "ThinHistory"), (-1, "ThinHistory")],
+)
+def test_half_of_the_longest_run_must_be_seen(took_ms: int, reason: str | None) -> None:
+    known = {"completed_runs": 3, "runs": (Run(NOW_MS - DAY_MS, "succeeded", took_ms),)}
+    spec = Spec(kind="CronJob", group="batch", seen=(boards(0.0, history_ms=2 * HOUR_MS),), workload=known)
+    world, judged = judge(cluster(spec))
+
+    assert reason == guard_history(world, judged, resize(2, 1), Tally.of(world)).reason

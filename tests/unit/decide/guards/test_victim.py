@@ -4,7 +4,7 @@ import pytest
 from build import HOUR_MS, MINUTE_MS, NOW_MS, Board, Spec, boards, burst, cluster, judge, policy
 from msgspec.structs import replace
 
-from autoscaler.decide.guards.victim import judge_victim
+from autoscaler.decide.guards.victim import guard_evictable, judge_victim
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.yielding import alone
@@ -46,6 +46,9 @@ def job(**workload: Any) -> Spec:
         (burst(kind="Rollout", group="argoproj.io"), "NoLever"),
         (burst(kind="Deployment", group="apps.kruise.io"), "NoLever"),
         (burst(kind="Pod", group=""), "NeedsConsent"),
+        (burst(kind="Pod", group="example.com"), "NoLever"),
+        (burst(kind="CronJob", group="example.com"), "NoLever"),
+        (burst(pod={"restarts": 99}), None),
         (burst(kind="Pod", group="", pod={"annotations": {"gpu-autoscaler.io/evictable": "true"}}), None),
         (burst(kind="Pod", group="", pod={"annotations": {"gpu-autoscaler.io/evictable": "yes"}}), "NeedsConsent"),
         (burst(kind="Pod", group="", pod={"labels": {"gpu-autoscaler.io/evictable": "true"}}), "NeedsConsent"),
@@ -127,3 +130,11 @@ def test_while_the_fleet_is_blind_nobody_is_asked() -> None:
     world, judged = judge(cluster(burst(), Spec("blind", seen=(None,))), name="burst")
 
     assert judge_victim(world, alone(world, judged, 0), PROPOSAL, Tally.of(world))[-1].reason == "FleetBlind"
+
+
+def test_a_unit_that_holds_nothing_gives_nothing() -> None:
+    snapshot = cluster(burst(), Spec("bare", gpus=0))
+    (first, second) = snapshot.pods
+    world, judged = judge(replace(snapshot, pods=(replace(first, shape=second.shape), second)), name="burst")
+
+    assert guard_evictable(world, alone(world, judged, 0)).reason == "NoLever"
