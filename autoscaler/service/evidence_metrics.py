@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from autoscaler.model.evidence import UNATTRIBUTED, Telemetry
 from autoscaler.model.plan import Plan
+from autoscaler.observe.history.seeding import Progress
 
 FLEET: Final = "fleet"
 """The breaker of the whole fleet's evidence."""
@@ -41,6 +42,10 @@ class EvidenceMetrics:
         self._dropped = gauge(
             "samples_dropped", "Values of the newest reading that cannot be used.", "reason"
         )
+        self._history = gauge(
+            "history_progress_ratio", "Steps of the workloads' history that are counted / all of its window."
+        )
+        self._history.set(math.nan)
         self._resources: set[str] = set()
         self.forget()
 
@@ -64,6 +69,10 @@ class EvidenceMetrics:
             self._coverage.labels(resource).set(measured[resource] / units if units else math.nan)
         self._attribution.set(math.nan if health.attribution is None else health.attribution)
         self._open.labels(FLEET).set(bool(health.frozen))
+
+    def remembered(self, progress: Progress) -> None:
+        """A piece of the history was asked for."""
+        self._history.set(progress.done / progress.total if progress.total else math.nan)
 
     def read(self, telemetry: Telemetry) -> None:
         """The metrics store was read."""

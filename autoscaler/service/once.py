@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from autoscaler.kube.discovery import Absent, Denied, discover
 from autoscaler.kube.errors import ApiError, Forbidden, KubeError
 from autoscaler.kube.kinds import KINDS, Kind
@@ -19,6 +21,7 @@ from autoscaler.observe.reader import SeriesReader
 from autoscaler.observe.stores import Stores
 from autoscaler.service.faults import ServiceError
 from autoscaler.service.frozen import FrozenCluster, access_rows, assemble_frozen
+from autoscaler.service.past_once import read_past
 from autoscaler.service.peers import (
     cluster_access,
     exporter_profiles,
@@ -63,7 +66,17 @@ async def read_live(
             stores=stores.freeze(), now_ms=now_ms, access=access_rows(states), server_version=version
         )
         show("assembling")
-        return await asyncio.to_thread(assemble_frozen, frozen, series, policy)
+        snapshot = await asyncio.to_thread(assemble_frozen, frozen, series, policy)
+        histories = await read_past(
+            client,
+            frozen.stores,
+            series,
+            snapshot,
+            policy,
+            limit_s=settings.history_read / 1000,
+            show=show,
+        )
+        return msgspec.structs.replace(snapshot, histories=histories)
 
 
 def read_snapshot_file(path: Path) -> Snapshot:

@@ -5,7 +5,7 @@ thin one, and thin history takes nothing away.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -51,7 +51,16 @@ class _Seen:
 class Remembering:
     """One feed and its task. `latest` may be read at any time."""
 
-    def __init__(self, client: RangeSource, *, clock: Clock, log: Log) -> None:
+    def __init__(
+        self,
+        client: RangeSource,
+        *,
+        clock: Clock,
+        log: Log,
+        told: Callable[[Progress], None] = lambda _progress: None,
+    ) -> None:
+        """`told` hears how far it is after every piece."""
+        self._heard = told
         self._client = client
         self._reading = 0
         self._feed = HistoryFeed(self)
@@ -134,6 +143,7 @@ class Remembering:
     def _tell(self) -> None:
         """One line for each tenth and for each new fault."""
         progress = self.progress
+        self._heard(progress)
         tenth = _TOLD_EVERY * progress.done // max(progress.total, 1)
         fault = progress.fault.partition(":")[0]
         if (tenth, fault) == self._told:

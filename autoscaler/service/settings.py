@@ -34,7 +34,7 @@ _SERVICE_LINK_URL: Final = re.compile(r"(?:tcp|udp|sctp)://")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PARAM_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*(\[\])?", re.ASCII)
 IN_CLUSTER_LISTEN: Final = "0.0.0.0:8080"
-DURATIONS: Final = frozenset({"cycle", "debounce", "prometheus_timeout"})
+DURATIONS: Final = frozenset({"cycle", "debounce", "history_read", "prometheus_timeout"})
 LOCAL_LISTEN: Final = "127.0.0.1:8080"
 
 
@@ -139,6 +139,11 @@ class Settings(BaseSettings):
     context: str = Field("", description="context of the kubeconfig; unset: its current one")
     policy_file: Path | None = Field(None, description="policy file, reloaded live; unset: the defaults")
     cycle: DurationText = Field(Duration(60_000), description="time between cycles without events")
+    history_read: Annotated[int, BeforeValidator(_duration)] = Field(
+        Duration(15_000),
+        description="how long a command that reads the cluster once (report, plan, explain, snapshot, apply) reads the history of "
+        "workloads for; 0s: not at all, it then judges by what live pods show",
+    )
     debounce: DurationText = Field(Duration(2_000), description="how long events are gathered before a cycle")
     listen: Annotated[str, BeforeValidator(_listen)] = Field(
         "",

@@ -16,6 +16,7 @@ from autoscaler import __version__
 from autoscaler.model.evidence import Telemetry
 from autoscaler.model.plan import Plan
 from autoscaler.model.reasons import ACTING, Reason
+from autoscaler.observe.history.seeding import Progress
 from autoscaler.service.evidence_metrics import EvidenceMetrics
 from autoscaler.service.readiness import CHECK_NAMES, CheckResult
 
@@ -256,6 +257,10 @@ class Metrics:
         self._count_candidates(plan)
         self._count_decisions(plan)
         self._count_boards(plan)
+
+    def history_read(self, progress: Progress) -> None:
+        """A piece of the workloads' history was asked for."""
+        self._evidence.remembered(progress)
 
     def evidence_read(self, telemetry: Telemetry) -> None:
         """What a reading could not use: series without an owner and values that are none."""

@@ -103,7 +103,9 @@ def wire(
         return snapshot
 
     readings, breaker = LatestReading(read, machine.clock), Breaker()
-    remembering = Remembering(store.client, clock=machine.clock, log=machine.log)
+    remembering = Remembering(
+        store.client, clock=machine.clock, log=machine.log, told=machine.metrics.history_read
+    )
     sources: Sources[FrozenCluster, SeriesReading] = Sources(
         blocked=cluster.blocked,
         query=query,

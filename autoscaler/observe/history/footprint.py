@@ -1,38 +1,16 @@
 """How much memory the history takes, measured on the real thing filled."""
 
-import msgspec
 import numpy as np
 
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.observe.history.ring import Ring
 from autoscaler.observe.history.workloads import WorkloadHistories, WorkloadSteps
 
 _MINUTE_MS = 60_000
 _WEEK_MS = 7 * 24 * 60 * _MINUTE_MS
 
 
-class Footprint(msgspec.Struct, frozen=True):
-    """Bytes of the columns, spare rows included."""
-
-    boards: int
-    intervals: int
-    workloads: int
-    ring_bytes: int
-    workload_bytes: int
-
-    @property
-    def total_bytes(self) -> int:
-        """Both together."""
-        return self.ring_bytes + self.workload_bytes
-
-
-def memory_of(*, boards: int, intervals: int, workloads: int) -> Footprint:
-    """The memory of so many boards over so many one-minute intervals, and of a week of so many workloads."""
-    ring = Ring(window_ms=intervals * _MINUTE_MS, interval_ms=_MINUTE_MS)
-    positions = np.arange(boards)
-    values = np.full(boards, 5_000)
-    for interval in range(1, intervals + 1):
-        ring.write(interval * _MINUTE_MS, positions, mean=values, peak=values, samples=values)
+def memory_of(*, workloads: int) -> int:
+    """Bytes of the columns, spare rows included, for a week of so many workloads; boards add nothing to it."""
     histories = WorkloadHistories(history_ms=_WEEK_MS, step_ms=5 * _MINUTE_MS)
     ones = np.ones((workloads, 1), dtype=np.int64)
     histories.add(
@@ -52,4 +30,4 @@ def memory_of(*, boards: int, intervals: int, workloads: int) -> Footprint:
             covered_ms=5 * _MINUTE_MS * ones,
         )
     )
-    return Footprint(boards, intervals, workloads, ring.nbytes, histories.nbytes)
+    return histories.nbytes

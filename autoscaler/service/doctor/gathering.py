@@ -78,6 +78,7 @@ async def _snapshot(
     if store.now_ms < 0:
         without = {"prometheus_url": _NO_STORE, "prometheus_ca_file": None, "prometheus_token_file": None}
         settings = settings.model_copy(update=without)
+    settings = settings.model_copy(update={"history_read": 0})
     try:
         return await read_live(settings, environ, policy, show=show), ""
     except ServiceError as error:

@@ -22,11 +22,13 @@ from unit.observe.observed import (
 )
 
 from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.policy import policy_from_dict
 from autoscaler.observe.assemble import assemble
 from autoscaler.observe.matrix import MatrixAnswer
 from autoscaler.observe.series import SeriesReading
 from autoscaler.observe.store_faults import Unreachable
+from autoscaler.service.past_once import read_past
 from autoscaler.service.remembering import Remembering
 
 POD = "web-7d9f8c6b5d-x2x4q"
@@ -160,3 +162,39 @@ async def test_nothing_is_asked_for_while_a_cycle_reads() -> None:
         await until(clock, lambda: log.lines)
 
     assert store.asked != []
+
+
+async def past(
+    store: Store, *, limit_s: float, fault: str = ""
+) -> tuple[tuple[WorkloadHistory, ...], list[str]]:
+    series, told = seen(fault=fault), list[str]()
+    snapshot = assemble(STORES, series, now_ms=NOW_MS)
+    found = await read_past(store, STORES, series, snapshot, POLICY, limit_s=limit_s, show=told.append)
+    return found, told
+
+
+async def test_a_command_reads_what_a_service_would_have_seeded() -> None:
+    (found,), told = await past(Store(), limit_s=10)
+
+    assert (found.ref.name, found.history_ms) == (
+        "web",
+        23 * STEP_MS,
+    )  # the newest step is not over for long enough
+    assert found.busiest_milli == 500
+    assert told == [] or "of 24 steps of history" in told[-1]
+
+
+async def test_a_command_judges_without_history_where_it_is_switched_off_or_nothing_answers() -> None:
+    silent = Store()
+    silent.down = True
+    slow = Store()
+
+    async def for_ever(_promql: str, **_times: int) -> MatrixAnswer:
+        return await asyncio.get_running_loop().create_future()
+
+    slow.query_range = for_ever  # type: ignore[method-assign]
+
+    assert (await past(Store(), limit_s=0))[0] == ()
+    assert (await past(Store(), limit_s=10, fault="refused"))[0] == ()
+    assert (await past(silent, limit_s=10))[0] == ()
+    assert (await past(slow, limit_s=0.01))[0] == ()

@@ -9,6 +9,7 @@ from service_fakes import RecordingLog
 from autoscaler.decide import plan
 from autoscaler.model.breaker import NOTHING_SEEN, FleetHealth
 from autoscaler.model.evidence import UNATTRIBUTED, Telemetry
+from autoscaler.observe.history.seeding import Progress
 from autoscaler.service.breaker import Breaker, log_breaker
 from autoscaler.service.evidence_metrics import DROPPED, EvidenceMetrics
 from autoscaler.service.readiness import CheckResult, all_ready, fleet_check
@@ -97,6 +98,19 @@ def test_coverage_is_by_resource_and_the_breaker_opens_and_closes() -> None:
 
     assert page.value("metric_coverage_ratio", resource="nvidia.com/gpu") == 1
     assert page.value("breaker_open", name="fleet") == 0
+
+
+def test_how_far_the_history_is_is_a_share_of_its_steps() -> None:
+    page = Scraped()
+    before = page.value("history_progress_ratio")
+    page.metrics.remembered(Progress(done=3, total=12))
+
+    assert before is not None
+    assert math.isnan(before)
+    assert page.value("history_progress_ratio") == 0.25
+
+    page.metrics.remembered(Progress())
+    assert math.isnan(page.value("history_progress_ratio") or 0.0)
 
 
 def test_a_ratio_of_nothing_is_no_zero() -> None:
