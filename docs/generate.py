@@ -47,14 +47,26 @@ def policy_page() -> str:
         lines += ["| field | default | why |", "| --- | --- | --- |"]
         lines += list(_fields(schema[name]["properties"]))
         lines.append("")
+        for field, stated in schema[name]["properties"].items():
+            listed = stated.get("items", {}).get("$ref", "").rpartition("/")[2]
+            if listed:
+                what = (schema[listed].get("description") or "").strip()
+                lines += [
+                    f"Each of `{field}`: {what}",
+                    "",
+                    "| field | default | why |",
+                    "| --- | --- | --- |",
+                ]
+                lines += [*_fields(schema[listed]["properties"]), ""]
     return "\n".join(lines)
 
 
 def _fields(properties: dict[str, Any]) -> Iterator[str]:
     for name, field in properties.items():
-        default = field.get("default")
+        default = field.get("default", "(must be stated)")
         shown = ", ".join(map(str, default)) if isinstance(default, list | tuple) else default
-        yield f"| `{name}` | `{'none' if shown in (None, '') else shown}` | {field.get('description', '')} |"
+        told = "none" if shown in (None, "") else shown
+        yield f"| `{name}` | `{told}` | {field.get('description', '')} |"
 
 
 PAGES = {"reasons.md": reasons_page, "policy.md": policy_page}

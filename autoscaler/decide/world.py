@@ -22,8 +22,10 @@ from autoscaler.model.cluster import (
     WorkloadRef,
 )
 from autoscaler.model.evidence import POD_SCOPE, ServingUse, UnownedDevice
+from autoscaler.model.freeze import open_until_ms
 from autoscaler.model.history import WorkloadHistory
 from autoscaler.model.policy import Policy, Resources
+from autoscaler.model.policy_sections import FreezeWindow
 from autoscaler.model.resources import Vector, add, subtract
 from autoscaler.model.shapes import ContainerShape, PodShape
 from autoscaler.model.snapshot import Snapshot
@@ -235,6 +237,12 @@ class World:
     def acts_of(self, ref: WorkloadRef) -> tuple[PastAct, ...]:
         """What was done to a workload before, the latest last."""
         return self._acts.get(ref, ())
+
+    @cached_property
+    def frozen(self) -> tuple[tuple[FreezeWindow, int], ...]:
+        """Freeze windows that are open, with when they end."""
+        windows = ((window, open_until_ms(window, self.now_ms)) for window in self.policy.freeze.windows)
+        return tuple((window, until_ms) for window, until_ms in windows if until_ms is not None)
 
     @cached_property
     def nodes(self) -> dict[str, NodeRow]:

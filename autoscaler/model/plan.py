@@ -9,9 +9,9 @@ from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.quality import Explanation, Quality
 from autoscaler.model.reasons import Reason
 
+Method = Literal["make-room", "right-size", "scale-in", "idle"]
 Verdict = Literal["busy", "under-used", "idle", "saturated", "unknown"]
 Role = Literal["training", "serving", "interactive", "unstated"]
-Method = Literal["make-room", "right-size", "scale-in", "idle"]
 Lever = Literal["template", "scale", "evict"]
 
 

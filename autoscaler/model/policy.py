@@ -2,18 +2,20 @@
 
 import math
 import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
 
 from autoscaler.model.duration import Duration, DurationError, parse_duration
+from autoscaler.model.freeze import check_window
 from autoscaler.model.policy_sections import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
     Budgets,
     Evidence,
+    Freeze,
     Guards,
     Methods,
     Mode,
@@ -32,6 +34,7 @@ __all__ = [
     "MINUTE_MS",
     "Budgets",
     "Evidence",
+    "Freeze",
     "Guards",
     "Methods",
     "Mode",
@@ -71,6 +74,7 @@ class Policy(Section, frozen=True):
     methods: Methods = Methods()
     guards: Guards = Guards()
     budgets: Budgets = Budgets()
+    freeze: Freeze = Freeze()
     yields: Yield = msgspec.field(default=Yield(), name="yield")
     modes: Modes = Modes()
 
@@ -82,6 +86,8 @@ class Policy(Section, frozen=True):
         for name in (*self.resources.boards, *self.resources.slices):
             if "/" not in name:
                 raise ValueError(f"resources: {name!r} is not an extended resource (domain/name)")
+        for window in self.freeze.windows:
+            check_window(window)
         if self.evidence.window <= 0:
             raise ValueError("evidence.window must be over 0s")
         if self.need.history_window < self.evidence.window:
@@ -146,21 +152,30 @@ def section_fields(path: tuple[str, ...]) -> tuple[str, ...]:
 
 def _written_form(section: type[Section]) -> type[msgspec.Struct]:
     """The section with every `Duration` as text: msgspec cannot print defaults of custom types in a schema."""
-    fields: list[tuple[str, Any, Any]] = []
+    fields: list[tuple[str, Any, Any] | tuple[str, Any]] = []
     for field in msgspec.structs.fields(section):
         kind, default = field.type, field.default
+        meta = next(iter(getattr(kind, "__metadata__", ())), Meta())
+        listed = get_args(get_args(kind)[0] if get_origin(kind) is Annotated else kind)
         if isinstance(kind, type) and issubclass(kind, Section):
             kind = _written_form(kind)
             default = kind()
-        elif isinstance(default, Duration):
-            meta = next(iter(getattr(kind, "__metadata__", ())), Meta())
+        elif listed and isinstance(listed[0], type) and issubclass(listed[0], Section):
+            kind = Annotated[tuple[_written_form(listed[0]), ...], meta]  # type: ignore[misc]  # made here
+        elif _is_duration(kind):
             kind = Annotated[str, Meta(pattern=_DURATION_PATTERN, description=meta.description)]
-            default = str(default)
-        fields.append((field.encode_name, kind, default))
+            default = default if default is msgspec.NODEFAULT else str(default)
+        fields.append(
+            (field.encode_name, kind) if default is msgspec.NODEFAULT else (field.encode_name, kind, default)
+        )
     namespace = {"__doc__": section.__doc__}
     return msgspec.defstruct(
         section.__name__, fields, namespace=namespace, forbid_unknown_fields=True, frozen=True
     )
+
+
+def _is_duration(kind: Any) -> bool:
+    return Duration in (kind, *get_args(kind)[:1])
 
 
 _DURATION_PATTERN: Final = r"^(0|([0-9]+([.][0-9]+)?(ms|s|m|h|d))+)$"

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from autoscaler.model.duration import Duration
+from autoscaler.model.plan import Method
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 3_600_000
@@ -291,6 +292,28 @@ class Budgets(Section, frozen=True):
     pods_per_workload: Annotated[
         Ratio, Meta(description="share of a workload's replicas that may go at once, at least one")
     ] = 0.10
+
+
+class FreezeWindow(Section, frozen=True):
+    """A time in which nothing is changed; what was begun is still verified and put back."""
+
+    schedule: Annotated[str, Meta(description="when it opens: cron (minute hour day month weekday)")]
+    duration: Annotated[Duration, Meta(description="how long it stays open, in real time")]
+    time_zone: Annotated[str, Meta(description="IANA time zone of the schedule")] = "UTC"
+    methods: Annotated[tuple[Method, ...], Meta(description="kinds of action it holds back; empty: all")] = ()
+    namespaces: Annotated[
+        tuple[str, ...], Meta(description="namespaces it holds for, as the changed or the served; empty: all")
+    ] = ()
+    reason: Annotated[str, Meta(max_length=200, description="told with every refusal")] = ""
+
+
+class Freeze(Section, frozen=True):
+    """When nothing is changed."""
+
+    windows: Annotated[
+        tuple[FreezeWindow, ...],
+        Meta(description="times in which nothing is changed; as an environment variable a JSON list"),
+    ] = ()
 
 
 class Yield(Section, frozen=True):

@@ -75,10 +75,12 @@ def _read(variable: PolicyVariable, text: str) -> Any:
     """The text as the field's type; raises `ConfigError` naming the variable and what is allowed."""
     value: Any = text.strip()
     try:
-        if _is_list(variable.kind):
+        if value.startswith("[") and _is_list(variable.kind):
+            value = msgspec.json.decode(value)
+        elif _is_list(variable.kind):
             value = [item.strip() for item in value.split(",") if item.strip()]
         return msgspec.convert(value, type=variable.kind, strict=False, dec_hook=_decode_duration)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise ConfigError(
             f"{variable.name}={text[:64]!r} is not acceptable: {_allowed(variable, error)}"
         ) from None

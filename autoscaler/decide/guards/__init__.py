@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from autoscaler.decide.guards.budgets import guard_budgets
 from autoscaler.decide.guards.disruption import guard_disruption_budgets
 from autoscaler.decide.guards.fleet import guard_access, guard_clock_skew, guard_fleet_coverage
+from autoscaler.decide.guards.freeze import guard_freeze
 from autoscaler.decide.guards.limits import guard_limit_range, guard_quota
 from autoscaler.decide.guards.memory import guard_backoff, guard_contested
 from autoscaler.decide.guards.ownership import guard_field_owner, guard_kueue
@@ -61,6 +62,7 @@ CHANGE_GUARDS: Final[tuple[ChangeGuard, ...]] = (
     guard_cooldown,
     guard_contested,
     guard_backoff,
+    guard_freeze,
     guard_savings_floor,
     guard_worth_restart,
     guard_budgets,

@@ -14,6 +14,7 @@ from autoscaler.decide.actions import eviction_of, held_by, mode_for, stated_mod
 from autoscaler.decide.explain import Trail
 from autoscaler.decide.guards.budgets import guard_budgets, never_fits
 from autoscaler.decide.guards.disruption import budgets_of, guard_disruption_budgets
+from autoscaler.decide.guards.freeze import guard_freeze
 from autoscaler.decide.guards.victim import judge_victim
 from autoscaler.decide.proposal import Judged, Proposal, Ruling, refuse
 from autoscaler.decide.room import Room, seat_demand
@@ -130,7 +131,7 @@ def _find(state: _Round, unit: Unit, trail: Trail) -> Ruling | None:
         if isinstance(found, _Found):
             _accept(state, unit, trail, found)
             return None
-        if found.reason in {Reason.BUDGET_SPENT, Reason.DISRUPTION_BUDGET}:
+        if found.reason in {Reason.BUDGET_SPENT, Reason.DISRUPTION_BUDGET, Reason.FREEZE_WINDOW}:
             return found
     own = unit.pod.workload if len(trail.judged.case.units) > 1 else -1
     key = (unit.pod.shape, unit.pod.namespace, own)
@@ -265,7 +266,7 @@ def _pay(world: World, chosen: tuple[Candidate, ...], tally: Tally) -> Tally | R
     if too_many:
         return too_many
     for one in chosen:
-        for guard in (guard_disruption_budgets, guard_budgets):
+        for guard in (guard_freeze, guard_disruption_budgets, guard_budgets):
             ruling = guard(world, one.judged, one.proposal, tally)
             if ruling.reason:
                 return ruling

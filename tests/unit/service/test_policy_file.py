@@ -9,6 +9,7 @@ from autoscaler.model.policy import Policy
 from autoscaler.service.config_root import shipped_config
 from autoscaler.service.faults import ConfigError
 from autoscaler.service.policy_file import PolicySource, load_policy, parse_policy
+from autoscaler.service.policy_variables import policy_overrides
 from autoscaler.service.published import published_files
 
 pytestmark = pytest.mark.unit
@@ -73,6 +74,19 @@ def test_the_environment_overrides_the_file_and_the_file_the_defaults(tmp_path: 
 
     assert (policy.evidence.window, policy.evidence.min_coverage, policy.need.margin) == (300_000, 0.9, 0.5)
     assert policy.guards == Policy().guards
+
+
+def test_a_list_of_sections_is_stated_in_the_environment_as_json(tmp_path: Path) -> None:
+    variable, opens = "AUTOSCALER_FREEZE_WINDOWS", '[{"schedule": "0 18 * * 5", "duration": "62h"}]'
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"{HEAD}freeze: {{windows: [{{schedule: '0 0 * * *', duration: 1h}}]}}\n")
+
+    (window,) = load_policy(path, policy_overrides({variable: opens})).policy.freeze.windows
+
+    assert (window.schedule, window.duration, window.time_zone) == ("0 18 * * 5", 62 * 3_600_000, "UTC")
+    for bad in ('[{"schedule": 1}]', "[{"):
+        with pytest.raises(ConfigError, match=variable):
+            policy_overrides({variable: bad})
 
 
 def test_a_conflict_between_file_and_environment_names_both(tmp_path: Path) -> None:
