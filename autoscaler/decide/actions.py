@@ -9,26 +9,22 @@ from autoscaler.decide.proposal import Judged, Proposal
 from autoscaler.decide.world import World
 from autoscaler.model.plan import Action, Method, PodRef, Seat
 from autoscaler.model.policy import Mode, Policy
+from autoscaler.model.policy_sections import strictest
 from autoscaler.model.reasons import Reason
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 
 
-def stated_mode(policy: Policy, method: Method) -> Mode:
-    """The method's mode."""
-    stated: dict[Method, Mode | None] = {
-        "make-room": policy.modes.make_room,
-        "right-size": policy.modes.right_size,
-        "scale-in": policy.modes.scale_in,
-        "idle": policy.modes.idle,
-    }
-    return stated[method] or policy.modes.default
-
-
 def mode_for(policy: Policy, judged: Judged, method: Method) -> Mode:
-    """The same for a workload; interactive work is never more than recommended: its state in memory is lost for good."""
-    mode = stated_mode(policy, method)
-    return "recommend" if mode == "apply" and judged.assessment.role == "interactive" else mode
+    """What may be done of this kind to a workload: what policy says of its namespace, and never more than its owner says.
+
+    Interactive work is never more than recommended: its state in memory is lost for good.
+    """
+    stated = judged.case.stated.mode
+    modes = [policy.modes.of(method, judged.case.workload.ref.namespace)]
+    modes += [stated.mode] if stated else []
+    modes += ["recommend"] if judged.assessment.role == "interactive" else []
+    return strictest(modes)
 
 
 def held_by(world: World, mode: Mode) -> tuple[Reason, ...]:

@@ -15,6 +15,8 @@ DO_NOT_DISRUPT: Final = f"{DOMAIN}/do-not-disrupt"
 ALLOWED_GPUS: Final = f"{DOMAIN}/allowed-gpus"
 MIN_REPLICAS: Final = f"{DOMAIN}/min-replicas"
 EVICTABLE: Final = f"{DOMAIN}/evictable"
+MIN_GPUS: Final = f"{DOMAIN}/min-gpus"
+MODE: Final = f"{DOMAIN}/mode"
 ROLE: Final = f"{DOMAIN}/role"
 KUEUE: Final = (
     "kueue.x-k8s.io/queue-name",

@@ -135,10 +135,11 @@ def _accept(world: World, trail: Trail, wanted: tuple[Proposal, ...], tally: Tal
 def _mode_ruling(policy: Policy, judged: Judged, proposal: Proposal) -> Ruling:
     mode = mode_for(policy, judged, proposal.method)
     if mode == "observe":
-        detail = f"{proposal.method} is in mode observe: nothing is planned"
-        return Ruling(
-            "mode", detail, Reason.MODE_RECOMMEND, f"set the mode of {proposal.method} to recommend"
-        )
+        stated = judged.case.stated.mode
+        by_owner = stated is not None and stated.mode == "observe"
+        what = stated.cause if stated and by_owner else f"{proposal.method} is in mode observe"
+        remedy = "" if by_owner else f"set the mode of {proposal.method} to recommend"
+        return Ruling("mode", f"{what}: nothing is planned", Reason.MODE_RECOMMEND, remedy)
     return Ruling("mode", f"{proposal.method} is in mode {mode}")
 
 

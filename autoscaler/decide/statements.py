@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from autoscaler.decide.marks import ALLOWED_GPUS, MIN_REPLICAS, ROLE, ROLES
+from autoscaler.decide.marks import ALLOWED_GPUS, MIN_GPUS, MIN_REPLICAS, MODE, ROLE, ROLES
 from autoscaler.model.plan import Role
+from autoscaler.model.policy import Mode
+from autoscaler.model.policy_sections import MODES
 
 Carrier: TypeAlias = tuple[str, Mapping[str, str]]
 """A place in words (empty for the workload itself) and its annotations or labels."""
 
-_OURS: Final = frozenset({ALLOWED_GPUS, MIN_REPLICAS, ROLE})
+_OURS: Final = frozenset({ALLOWED_GPUS, MIN_GPUS, MIN_REPLICAS, MODE, ROLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +37,35 @@ class RoleStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class ModeStatement:
+    """The most that an owner lets be done, or observe where the text is no mode, and where it stands."""
+
+    mode: Mode
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
 class Statements:
     """All that is stated for one workload, each None where nothing is."""
 
     allowed: Statement | None = None
+    least: Statement | None = None
     floor: Statement | None = None
     role: RoleStatement | None = None
+    mode: ModeStatement | None = None
 
 
 def read_statements(carriers: Iterable[Carrier]) -> Statements:
-    """The strictest reading: counts that every statement allows, the highest floor, the most careful role."""
+    """The strictest reading: counts that every statement allows, the highest floors, the most careful role, the least mode."""
     found = [carrier for carrier in carriers if not _OURS.isdisjoint(carrier[1])]
     roles = [role for place, texts in found if (role := stated_role(texts, place=place))]
+    modes = [mode for place, texts in found if (mode := stated_mode(texts, place=place))]
     return Statements(
         allowed=_allowed([s for place, texts in found if (s := allowed_counts(texts, place=place))]),
-        floor=_floor([s for place, texts in found if (s := minimum_replicas(texts, place=place))]),
+        least=_floor([s for place, texts in found if (s := whole_number(MIN_GPUS, texts, place=place))]),
+        floor=_floor([s for place, texts in found if (s := whole_number(MIN_REPLICAS, texts, place=place))]),
         role=min(roles, key=lambda role: _CAUTION[role.role], default=None),
+        mode=min(modes, key=lambda mode: MODES.index(mode.mode), default=None),
     )
 
 
@@ -68,14 +83,24 @@ def allowed_counts(texts: Mapping[str, str], *, place: str = "") -> Statement | 
     return Statement(values=tuple(sorted({int(part) for part in parts})))
 
 
-def minimum_replicas(texts: Mapping[str, str], *, place: str = "") -> Statement | None:
-    """The floor of replicas that the owner states; None where nothing is stated."""
-    text = texts.get(MIN_REPLICAS)
+def whole_number(key: str, texts: Mapping[str, str], *, place: str = "") -> Statement | None:
+    """The floor that the owner states under a key; None where nothing is stated."""
+    text = texts.get(key)
     if text is None:
         return None
     if not re.fullmatch(r"[0-9]{1,6}", text.strip()):
-        return Statement(fault=f"{MIN_REPLICAS}{place} is not a whole number: {text[:40]!r}")
+        return Statement(fault=f"{key}{place} is not a whole number: {text[:40]!r}")
     return Statement(values=(int(text),))
+
+
+def stated_mode(texts: Mapping[str, str], *, place: str = "") -> ModeStatement | None:
+    """The most that the owner lets be done; observe, which does the least, for a text that is no mode."""
+    text = texts.get(MODE)
+    if text is None:
+        return None
+    known = next((mode for mode in MODES if mode == text.strip().lower()), None)
+    cause = f"{MODE}={text[:40]}{place}"
+    return ModeStatement(known, cause) if known else ModeStatement("observe", f"{cause} (unreadable)")
 
 
 def stated_role(texts: Mapping[str, str], *, place: str = "") -> RoleStatement | None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoscaler.decide.actions import stated_mode
 from autoscaler.decide.gangs import gang_of
 from autoscaler.decide.guards.memory import eviction_of
 from autoscaler.decide.proposal import Judged, Ruling
@@ -90,7 +89,7 @@ def why_no_seat_is_made(world: World, unit: Unit, judged: Judged) -> Ruling | No
         ago = format_duration(max(0, world.now_ms - past.at_ms) // 1000 * 1000)
         detail = f"its workload was evicted {ago} ago: who was asked to leave does not make others leave"
         return Ruling(GUARD, detail, Reason.EVICTION_MEMORY)
-    if stated_mode(world.policy, "make-room") == "observe":
+    if world.policy.modes.of("make-room", unit.pod.namespace) == "observe":
         detail = "make-room is in mode observe: nothing is planned"
         return Ruling(GUARD, detail, Reason.MODE_RECOMMEND, "set the mode of make-room to recommend")
     return None

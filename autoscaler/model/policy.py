@@ -155,6 +155,8 @@ def _written_form(section: type[Section]) -> type[msgspec.Struct]:
     fields: list[tuple[str, Any, Any] | tuple[str, Any]] = []
     for field in msgspec.structs.fields(section):
         kind, default = field.type, field.default
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = field.default_factory()
         meta = next(iter(getattr(kind, "__metadata__", ())), Meta())
         listed = get_args(get_args(kind)[0] if get_origin(kind) is Annotated else kind)
         if isinstance(kind, type) and issubclass(kind, Section):

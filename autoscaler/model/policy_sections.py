@@ -3,6 +3,7 @@
 The descriptions are published as the policy's JSON schema and in the docs.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -17,6 +18,15 @@ DAY_MS: Final = 86_400_000
 
 Ratio = Annotated[float, Meta(ge=0, le=1)]
 Mode = Literal["observe", "recommend", "apply"]
+
+
+MODES: Final[tuple[Mode, ...]] = ("observe", "recommend", "apply")
+"""From the one that does the least."""
+
+
+def strictest(modes: Iterable[Mode]) -> Mode:
+    """The one that does the least."""
+    return min(modes, key=MODES.index)
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -349,20 +359,45 @@ class Modes(Section, frozen=True):
     right_size: Annotated[Mode | None, Meta(description="mode of right-size alone")] = None
     scale_in: Annotated[Mode | None, Meta(description="mode of scale-in alone")] = None
     idle: Annotated[Mode | None, Meta(description="mode of idle alone")] = None
+    namespaces: Annotated[
+        dict[str, Mode],
+        Meta(
+            description="modes of single namespaces, in place of the default; a kind of action with a mode of its own does the less of both"
+        ),
+    ] = {}
 
     @property
     def acting(self) -> bool:
         """Whether anything at all may be changed."""
-        return "apply" in (self.default, self.make_room, self.right_size, self.scale_in, self.idle)
+        return "apply" in (*self.by_method.values(), *self.namespaces.values(), self.default)
 
     @property
-    def in_words(self) -> str:
-        """The default mode, and every kind of action that has another one."""
-        kinds = {
+    def by_method(self) -> dict[Method, Mode | None]:
+        """The modes of single kinds of action; None where the default holds."""
+        return {
             "make-room": self.make_room,
             "right-size": self.right_size,
             "scale-in": self.scale_in,
             "idle": self.idle,
         }
-        others = [f"{kind} {mode}" for kind, mode in kinds.items() if mode not in {None, self.default}]
+
+    def applies(self, method: Method) -> bool:
+        """Whether this kind of action is done anywhere."""
+        own = self.by_method[method]
+        return own == "apply" or (own is None and "apply" in (self.default, *self.namespaces.values()))
+
+    def of(self, method: Method, namespace: str) -> Mode:
+        """What may be done of this kind in a namespace."""
+        own, here = self.by_method[method], self.namespaces.get(namespace, self.default)
+        if own is None:
+            return here
+        return strictest((own, here)) if namespace in self.namespaces else own
+
+    @property
+    def in_words(self) -> str:
+        """The default mode, and every kind of action that has another one."""
+        others = [
+            f"{kind} {mode}" for kind, mode in self.by_method.items() if mode not in {None, self.default}
+        ]
+        others += [f"namespace {name} {mode}" for name, mode in sorted(self.namespaces.items())]
         return ", ".join((self.default, *others))

@@ -75,8 +75,10 @@ def _read(variable: PolicyVariable, text: str) -> Any:
     """The text as the field's type; raises `ConfigError` naming the variable and what is allowed."""
     value: Any = text.strip()
     try:
-        if value.startswith("[") and _is_list(variable.kind):
+        if value.startswith(("[", "{")):
             value = msgspec.json.decode(value)
+        elif _is_mapping(variable.kind):
+            value = dict(_pairs(value))
         elif _is_list(variable.kind):
             value = [item.strip() for item in value.split(",") if item.strip()]
         return msgspec.convert(value, type=variable.kind, strict=False, dec_hook=_decode_duration)
@@ -107,6 +109,17 @@ def _is_list(kind: Any) -> bool:
     if origin is tuple:
         return True
     return any(get_origin(argument) is tuple for argument in get_args(kind))
+
+
+def _is_mapping(kind: Any) -> bool:
+    return dict in {get_origin(kind), *(get_origin(argument) for argument in get_args(kind))}
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    """``name=value`` pairs, separated by commas; one without a value is told as a bad value."""
+    for pair in filter(None, (item.strip() for item in text.split(","))):
+        name, _, value = (part.strip() for part in pair.partition("="))
+        yield name, value
 
 
 def _decode_duration(kind: type, value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from autoscaler.decide.actions import eviction_of, held_by, mode_for, stated_mode
+from autoscaler.decide.actions import eviction_of, held_by, mode_for
 from autoscaler.decide.explain import Trail
 from autoscaler.decide.guards.budgets import guard_budgets, never_fits
 from autoscaler.decide.guards.disruption import budgets_of, guard_disruption_budgets
@@ -32,6 +32,7 @@ from autoscaler.decide.world import Unit, World, is_board
 from autoscaler.decide.yielding import alone, best_rank, rank_of, why_it_yields
 from autoscaler.model.plan import Action, PodRef, Seat
 from autoscaler.model.policy import Mode
+from autoscaler.model.policy_sections import strictest
 from autoscaler.model.reasons import Reason
 from autoscaler.model.resources import Vector, fits, total
 
@@ -238,6 +239,8 @@ def _candidate(state: _Round, unit: Unit, node: str, trail: Trail, position: int
     judged, rulings = state.judged[other.index]
     if rulings[-1].reason:
         return rulings[-1]
+    if mode_for(state.world.policy, judged, "make-room") == "observe":
+        return Ruling("mode", "make-room is in mode observe there: nothing is planned", Reason.MODE_RECOMMEND)
     rank = rank_of(state.world, judged, unit.shape.priority)
     if rank is None:
         detail = f"it is {judged.assessment.verdict}, of priority {other.shape.priority}"
@@ -286,7 +289,7 @@ def _accept(state: _Round, unit: Unit, trail: Trail, found: _Found) -> None:
     world, node, pod = state.world, found.cost.node, unit.pod
     state.tally = found.tally
     state.failed.clear()
-    held = held_by(world, _mode(world, found.chosen))
+    held = held_by(world, _mode(world, found.chosen, pod.namespace))
     for number, one in enumerate(found.chosen, start=1):
         seat = Seat(
             PodRef(pod.namespace, pod.name, pod.uid),
@@ -303,10 +306,10 @@ def _accept(state: _Round, unit: Unit, trail: Trail, found: _Found) -> None:
     trail.rulings.append(Ruling(GUARD, f"pod {pod.name} gets {node} once {names} left"))
 
 
-def _mode(world: World, chosen: tuple[Candidate, ...]) -> Mode:
+def _mode(world: World, chosen: tuple[Candidate, ...], beneficiary: str) -> Mode:
     """One victim that may only be recommended holds back the whole seat: half a seat would be taken for nothing."""
-    modes = {mode_for(world.policy, one.judged, "make-room") for one in chosen}
-    return stated_mode(world.policy, "make-room") if len(modes) == 1 and "apply" in modes else "recommend"
+    modes = [mode_for(world.policy, one.judged, "make-room") for one in chosen]
+    return strictest((*modes, world.policy.modes.of("make-room", beneficiary)))
 
 
 def _no_seat(looks: list[_Look], *, admitting: int, promising: int) -> Ruling:

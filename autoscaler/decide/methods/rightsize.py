@@ -28,8 +28,9 @@ def propose_right_size(world: World, judged: Judged) -> Proposal | Ruling:
     if obstacle or need is None:
         return obstacle or Ruling(GUARD, "the need is not known", Reason.EVIDENCE_ABSENT)
     statement = case.stated.allowed
-    if statement and statement.fault:
-        return Ruling(GUARD, statement.fault, Reason.NEEDS_CONSENT)
+    fault = next((s.fault for s in (statement, case.stated.least) if s and s.fault), "")
+    if fault:
+        return Ruling(GUARD, fault, Reason.NEEDS_CONSENT)
     consent = _Consent(statement.values if statement else None, stated=statement is not None)
     after = _step(world, judged, need.upper, need.active_peak, consent)
     if after >= case.held:
@@ -70,10 +71,12 @@ def _obstacle(world: World, judged: Judged) -> Ruling | None:
 
 
 def _steps(world: World, judged: Judged, consent: _Consent) -> tuple[int, ...]:
-    held = judged.case.held
+    held, least = judged.case.held, judged.case.stated.least
     ladder = world.policy.resources.steps or tuple(range(1, held + 1))
     return tuple(
-        s for s in sorted(set(ladder)) if s <= held and (consent.counts is None or s in consent.counts)
+        s
+        for s in sorted(set(ladder))
+        if (least.values[0] if least else 0) <= s <= held and (consent.counts is None or s in consent.counts)
     )
 
 

@@ -42,7 +42,6 @@ def _rights(policy: Policy, settings: Settings) -> Iterator[Right]:
 
 
 def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
-    modes = policy.modes
     for group, resource in _ACTED_ON:
         yield Right(group=group, resource=resource, verb="get", role=READ)
     for number in range(ledger.SHARDS):
@@ -50,16 +49,17 @@ def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
     yield Right(
         group="", resource="configmaps", verb="get", namespace=namespace, name=control.NAME, role=LEDGER
     )
-    if (modes.right_size or modes.default) == "apply":
+    applies = policy.modes.applies
+    if applies("right-size"):
         for group, resource in _ACTED_ON[:3]:
             yield Right(group=group, resource=resource, verb="patch", role=RIGHT_SIZE)
         yield Right(group="", resource="pods/eviction", verb="create", role=RIGHT_SIZE)
-    if "apply" in {modes.scale_in or modes.default, modes.idle or modes.default}:
+    if applies("scale-in") or applies("idle"):
         for resource in ("deployments", "statefulsets"):
             yield Right(group="apps", resource=resource, verb="patch", role=SCALE_IN)
             yield Right(group="apps", resource=f"{resource}/scale", verb="patch", role=SCALE_IN)
         yield Right(group="", resource="pods", verb="patch", role=SCALE_IN)
-    if (modes.make_room or modes.default) == "apply":
+    if applies("make-room"):
         yield Right(group="", resource="pods/eviction", verb="create", role=MAKE_ROOM)
         yield Right(group="", resource="pods/status", verb="patch", role=MAKE_ROOM)
 

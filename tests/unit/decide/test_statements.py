@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.decide.marks import ALLOWED_GPUS, MIN_REPLICAS, ROLE
-from autoscaler.decide.statements import Statements, allowed_counts, minimum_replicas, read_statements
+from autoscaler.decide.statements import Statements, allowed_counts, read_statements, whole_number
 from autoscaler.model.cluster import NamespaceRow
 
 
@@ -21,7 +21,7 @@ def test_allowed_counts_are_read_ascending(text: str, counts: tuple[int, ...]) -
 
 @pytest.mark.parametrize(("text", "floor"), [("0", 0), ("1", 1), (" 12 ", 12)])
 def test_the_floor_of_replicas_is_read(text: str, floor: int) -> None:
-    statement = minimum_replicas({MIN_REPLICAS: text})
+    statement = whole_number(MIN_REPLICAS, {MIN_REPLICAS: text})
 
     assert statement is not None
     assert ((floor,), "") == (statement.values, statement.fault)
@@ -29,7 +29,7 @@ def test_the_floor_of_replicas_is_read(text: str, floor: int) -> None:
 
 def test_nothing_stated_is_no_statement() -> None:
     assert allowed_counts({}) is None
-    assert minimum_replicas({}) is None
+    assert whole_number(MIN_REPLICAS, {}) is None
     assert read_statements([("", {"team": "x"}), ("", {})]) == Statements()
 
 

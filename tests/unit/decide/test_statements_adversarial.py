@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from autoscaler.decide.marks import ALLOWED_GPUS, MIN_REPLICAS, ROLE
-from autoscaler.decide.statements import allowed_counts, minimum_replicas, read_statements, stated_role
+from autoscaler.decide.statements import allowed_counts, read_statements, stated_role, whole_number
 
 JUNK = [
     "",
@@ -39,7 +39,7 @@ def test_counts_that_cannot_be_read_withhold_consent_and_are_named(text: str) ->
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "none", "1,2", "٣", "1" * 7, "+1", "0x0"])
 def test_a_floor_that_cannot_be_read_is_no_floor_of_zero(text: str) -> None:
-    statement = minimum_replicas({MIN_REPLICAS: text})
+    statement = whole_number(MIN_REPLICAS, {MIN_REPLICAS: text})
 
     assert statement is not None
     assert statement.values == ()
@@ -48,7 +48,7 @@ def test_a_floor_that_cannot_be_read_is_no_floor_of_zero(text: str) -> None:
 
 @given(st.text(max_size=30))
 def test_a_statement_has_values_or_a_fault(text: str) -> None:
-    for statement in (allowed_counts({ALLOWED_GPUS: text}), minimum_replicas({MIN_REPLICAS: text})):
+    for statement in (allowed_counts({ALLOWED_GPUS: text}), whole_number(MIN_REPLICAS, {MIN_REPLICAS: text})):
         assert statement is not None
         assert bool(statement.values) != bool(statement.fault)
 

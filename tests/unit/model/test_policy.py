@@ -137,7 +137,7 @@ def test_the_schema_shows_durations_as_text() -> None:
     ("path", "fields"),
     [
         ((), ("resources", "evidence", "need", "methods", "guards", "budgets", "freeze", "yield", "modes")),
-        (("modes",), ("default", "makeRoom", "rightSize", "scaleIn", "idle")),
+        (("modes",), ("default", "makeRoom", "rightSize", "scaleIn", "idle", "namespaces")),
         (("nowhere",), ()),
         (("evidence", "window"), ()),
     ],
