@@ -6,6 +6,7 @@ fit.
 
 from collections.abc import Mapping
 
+from autoscaler.decide.node_marks import why_leaving
 from autoscaler.decide.world import POD_SEATS
 from autoscaler.model.cluster import NodeRow
 from autoscaler.model.resources import Vector, fits, subtract
@@ -18,7 +19,9 @@ def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
     return any(
         (not t.effect or t.effect == taint.effect)
         and (not t.key or t.key == taint.key)
-        and (t.operator == "Exists" or (bool(t.key) and t.value == taint.value))
+        and (
+            t.operator == "Exists" or (t.operator in {"Equal", ""} and bool(t.key) and t.value == taint.value)
+        )
         for t in tolerations
     )
 
@@ -40,7 +43,7 @@ def _compares(requirement: Requirement, value: str | None) -> bool:
 
 def admits(node: NodeRow, shape: PodShape) -> bool:
     """Whether the node's state, labels and taints let a pod of this shape in, room aside."""
-    if not node.ready or node.unschedulable or node.deleting:
+    if not node.ready or why_leaving(node):
         return False
     if any(node.labels.get(key) != value for key, value in shape.node_selector.items()):
         return False

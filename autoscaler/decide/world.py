@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import astuple
 
+from autoscaler.decide.node_marks import node_autoscaler_of
 from autoscaler.decide.statements import Carrier, Statements, read_statements
 from autoscaler.model.cluster import (
     Autoscaler,
@@ -248,6 +249,15 @@ class World:
     def nodes(self) -> dict[str, NodeRow]:
         """Nodes by name."""
         return {row.name: row for row in self.snapshot.nodes}
+
+    @cached_property
+    def node_autoscaler(self) -> str:
+        """Who buys a node for a pod that waits; empty where nobody does, as far as that is known."""
+        stated = self.policy.guards.node_autoscaler
+        if stated == "absent":
+            return ""
+        found = node_autoscaler_of(self.snapshot.nodes, self.snapshot.node_claims)
+        return found or ("the node autoscaler" if stated == "present" else "")
 
     @cached_property
     def free(self) -> dict[str, Vector]:

@@ -116,6 +116,7 @@ _DRA_VERSIONS: Final = ("v1beta2", "v1beta1")
 RESOURCE_CLAIM = Kind("ResourceClaim", "resourceclaims", _DRA, "v1", wire.ResourceClaim, _DRA_VERSIONS)
 RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", _DRA, "v1", wire.ResourceSlice, _DRA_VERSIONS)
 DEVICE_CLASS = Kind("DeviceClass", "deviceclasses", _DRA, "v1", wire.DeviceClass, _DRA_VERSIONS)
+NODE_CLAIM = Kind("NodeClaim", "nodeclaims", "karpenter.sh", "v1", wire.NodeClaim, ("v1beta1",))
 
 KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
     {
@@ -137,6 +138,7 @@ KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
             RESOURCE_CLAIM,
             RESOURCE_SLICE,
             DEVICE_CLASS,
+            NODE_CLAIM,
         )
     }
 )

@@ -7,7 +7,7 @@ import msgspec
 from autoscaler.model.duration import Instant, Span
 from autoscaler.model.resources import Int64, Vector
 from autoscaler.model.selectors import LabelSelector
-from autoscaler.model.shapes import Taint
+from autoscaler.model.shapes import Requirement, Taint
 
 
 class WorkloadRef(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -52,7 +52,10 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):
-    """A node; `taken` and `taken_pods` are what pods without accelerators use there."""
+    """A node; `taken` and `taken_pods` are what pods without accelerators use there.
+
+    `conditions` are the types of those that are true, other than Ready; `annotations` holds only marks that are read.
+    """
 
     name: str
     labels: dict[str, str] = {}
@@ -63,6 +66,25 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     deleting: bool = False
     taken: Vector = {}
     taken_pods: int = 0
+    annotations: dict[str, str] = {}
+    conditions: tuple[str, ...] = ()
+    created_ms: Instant = 0
+
+
+class NodeClaimRow(msgspec.Struct, frozen=True, gc=False):
+    """A node that Karpenter has ordered; `node` is empty until it has registered.
+
+    `room` is what it will offer, as far as that is known: what it said itself, else what it was ordered for.
+    """
+
+    name: str
+    node: str = ""
+    labels: dict[str, str] = {}
+    requirements: tuple[Requirement, ...] = ()
+    taints: tuple[Taint, ...] = ()
+    room: Vector = {}
+    created_ms: Instant = 0
+    deleting: bool = False
 
 
 class FieldOwner(msgspec.Struct, frozen=True, gc=False):
@@ -134,24 +156,31 @@ class NamespaceRow(msgspec.Struct, frozen=True):
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """A ResourceQuota: `hard` and `used` in our units; `unreadable` names keys whose quantity did not parse."""
+    """A ResourceQuota: `hard` and `used` in our units; `unreadable` names keys whose quantity did not parse.
+
+    `scopes` are all to be met by a pod that it counts; a plain scope is one that `Exists`.
+    """
 
     namespace: str
     name: str
     hard: Vector = {}
     used: Vector = {}
-    scopes: tuple[str, ...] = ()
+    scopes: tuple[Requirement, ...] = ()
     unreadable: tuple[str, ...] = ()
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """One item of a LimitRange; `kind` is Container, Pod or PersistentVolumeClaim."""
+    """One item of a LimitRange; `kind` is Container, Pod or PersistentVolumeClaim.
+
+    `ratio_milli` is the largest limit per request, in thousandths whatever the resource.
+    """
 
     kind: str
     maximum: Vector = {}
     minimum: Vector = {}
     default: Vector = {}
     default_request: Vector = {}
+    ratio_milli: Vector = {}
 
 
 class LimitRangeRow(msgspec.Struct, frozen=True):

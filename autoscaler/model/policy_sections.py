@@ -282,6 +282,18 @@ class Guards(Section, frozen=True):
             description="nothing is changed for this long after a start or a change of leader; 10m is a look at the world"
         ),
     ] = Duration(10 * MINUTE_MS)
+    node_wait: Annotated[
+        Duration,
+        Meta(
+            description="make-room waits for a node that may fit and is younger than this; a GPU node takes minutes to start and to offer its boards"
+        ),
+    ] = Duration(5 * MINUTE_MS)
+    node_autoscaler: Annotated[
+        Literal["auto", "present", "absent"],
+        Meta(
+            description="whether waiting pods make somebody buy nodes; auto: where nodes bear the marks of Karpenter or cluster-autoscaler"
+        ),
+    ] = "auto"
 
 
 class Budgets(Section, frozen=True):

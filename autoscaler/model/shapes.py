@@ -57,6 +57,8 @@ class PodShape(msgspec.Struct, frozen=True):
 
     `demand` is what the scheduler counts.
     `node_terms` are alternatives (any of) of requirements (all of) from required node affinity.
+    `deadline` says that it states activeDeadlineSeconds, `cross_namespace` that a term of pod affinity, required or
+    preferred, reaches into other namespaces: quotas can count such pods alone.
     `unmodelled` names placement rules that this build cannot evaluate; `faults` names unreadable fields.
     """
 
@@ -73,6 +75,8 @@ class PodShape(msgspec.Struct, frozen=True):
     unmodelled: tuple[str, ...] = ()
     volume_claims: bool = False
     resource_claims: bool = False
+    deadline: bool = False
+    cross_namespace: bool = False
     faults: tuple[str, ...] = ()
 
 

@@ -15,6 +15,7 @@ from autoscaler.model.cluster import (
     Control,
     LimitRangeRow,
     NamespaceRow,
+    NodeClaimRow,
     NodeRow,
     PastAct,
     PodRow,
@@ -55,6 +56,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     shapes: tuple[PodShape, ...] = ()
     pods: tuple[PodRow, ...] = ()
     nodes: tuple[NodeRow, ...] = ()
+    node_claims: tuple[NodeClaimRow, ...] = ()
     namespaces: tuple[NamespaceRow, ...] = ()
     priority_classes: tuple[PriorityClassRow, ...] = ()
     workloads: tuple[Workload, ...] = ()

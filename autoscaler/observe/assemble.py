@@ -41,7 +41,7 @@ from autoscaler.observe.holders import Activity, HolderRows
 from autoscaler.observe.hosts import Hosts
 from autoscaler.observe.owners import Key, OwnedRow, OwnerWalk
 from autoscaler.observe.plausible import plausible
-from autoscaler.observe.pods import NodeUse, PodEntry
+from autoscaler.observe.pods import PodEntry
 from autoscaler.observe.series import ProfileSeries, SeriesReading, ServingRow
 from autoscaler.observe.shapes import content_key
 from autoscaler.observe.stores import StoresView
@@ -100,7 +100,8 @@ def assemble(
         server_version=server_version,
         shapes=shapes.rows,
         pods=pods,
-        nodes=_nodes(stores.nodes, stores.pods.taken),
+        nodes=_nodes(stores),
+        node_claims=_by_key(stores.node_claims),
         namespaces=_by_key(stores.namespaces),
         priority_classes=_by_key(stores.priority_classes),
         workloads=workloads,
@@ -318,11 +319,17 @@ def _pod_row(entry: PodEntry, shape: int, workload: int) -> PodRow:
     )
 
 
-def _nodes(nodes: Mapping[str, NodeRow], taken: Mapping[str, NodeUse]) -> tuple[NodeRow, ...]:
-    """Nodes with what plain pods take of them; pods on nodes that are not known (yet) count nowhere."""
+def _nodes(stores: StoresView) -> tuple[NodeRow, ...]:
+    """Nodes with what plain pods take of them; pods on nodes that are not known (yet) count nowhere.
+
+    A node whose order is being withdrawn is being deleted, whether its own object says so yet or not.
+    """
+    withdrawn = {claim.node for claim in stores.node_claims.values() if claim.deleting}
     rows = []
-    for row in _by_key(nodes):
-        use = taken.get(row.name)
+    for row in _by_key(stores.nodes):
+        use = stores.pods.taken.get(row.name)
+        if row.name in withdrawn:
+            row = msgspec.structs.replace(row, deleting=True)  # noqa: PLW2901
         rows.append(
             row if use is None else msgspec.structs.replace(row, taken=use.taken, taken_pods=use.pods)
         )

@@ -23,7 +23,16 @@ _SEPARATOR: Final = re.compile(r"^---(?:\s.*)?$", re.MULTILINE)
 _MAX_DEPTH: Final = 3
 """Lists inside lists: `kubectl get` prints none, a file put together from several may."""
 _CLUSTER_SCOPED: Final = frozenset(
-    {"Node", "Namespace", "PriorityClass", "ResourceSlice", "DeviceClass", "PersistentVolume", "StorageClass"}
+    {
+        "Node",
+        "Namespace",
+        "PriorityClass",
+        "ResourceSlice",
+        "DeviceClass",
+        "NodeClaim",
+        "PersistentVolume",
+        "StorageClass",
+    }
 )
 _AMOUNTS: Final = frozenset(
     {"limits", "requests", "allocatable", "capacity", "hard", "used", "overhead", "max", "min", "default"}

@@ -18,6 +18,17 @@ def vector_of(amounts: Mapping[str, str] | None, faults: list[str], *, where: st
     return vector
 
 
+def ratios_of(amounts: Mapping[str, str] | None, faults: list[str]) -> Vector:
+    """A LimitRange's ratios in thousandths, whatever the unit of their resource; an unreadable one adds to `faults`."""
+    ratios: Vector = {}
+    for name, text in sorted((amounts or {}).items()):
+        try:
+            ratios[name] = resource_amount("cpu", text)
+        except QuantityError as error:
+            faults.append(f"maxLimitRequestRatio {name}: {error}")
+    return ratios
+
+
 def _unit_name(key: str) -> str:
     """The resource behind a quota key: `requests.cpu` and `limits.cpu` are milli-cores as `cpu` is."""
     return key.removeprefix("requests.").removeprefix("limits.")

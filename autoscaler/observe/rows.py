@@ -10,14 +10,15 @@ from autoscaler.model.cluster import (
     Limit,
     LimitRangeRow,
     NamespaceRow,
+    NodeClaimRow,
     NodeRow,
     PriorityClassRow,
     Quota,
 )
 from autoscaler.model.selectors import LabelRequirement, LabelSelector
-from autoscaler.model.shapes import Taint
-from autoscaler.observe.marks import kept_marks
-from autoscaler.observe.quantities import vector_of
+from autoscaler.model.shapes import Requirement, Taint
+from autoscaler.observe.marks import kept_marks, time_ms
+from autoscaler.observe.quantities import ratios_of, vector_of
 
 
 def node_row(item: wire.Node) -> NodeRow:
@@ -31,6 +32,27 @@ def node_row(item: wire.Node) -> NodeRow:
         allocatable=vector_of(item.status.allocatable, []),
         ready=any(c.type == "Ready" and c.status == "True" for c in conditions),
         unschedulable=item.spec.unschedulable,
+        deleting=meta.deletion_timestamp is not None,
+        annotations=kept_marks(meta.annotations),
+        conditions=tuple(sorted(c.type for c in conditions if c.status == "True" and c.type != "Ready")),
+        created_ms=max(0, time_ms(meta.creation_timestamp)),
+    )
+
+
+def node_claim_row(item: wire.NodeClaim) -> NodeClaimRow:
+    """An ordered node; an unreadable amount counts as nothing there."""
+    meta, spec, status = item.metadata, item.spec, item.status
+    ordered = spec.resources.requests if spec.resources else None
+    return NodeClaimRow(
+        name=meta.name,
+        node=status.node_name,
+        labels=dict(sorted((meta.labels or {}).items())),
+        requirements=tuple(
+            Requirement(r.key, r.operator, tuple(r.values or ())) for r in spec.requirements or ()
+        ),
+        taints=tuple(Taint(t.key, t.value, t.effect) for t in spec.taints or ()),
+        room=vector_of(status.allocatable or ordered, []),
+        created_ms=max(0, time_ms(meta.creation_timestamp)),
         deleting=meta.deletion_timestamp is not None,
     )
 
@@ -54,9 +76,9 @@ def priority_class_row(item: wire.PriorityClass) -> PriorityClassRow:
 def quota_row(item: wire.ResourceQuota) -> Quota:
     """A quota with what the server enforces (its status) before what was asked of it (its spec)."""
     faults: list[str] = []
-    scopes = list(item.spec.scopes or ())
+    scopes = [Requirement(name, "Exists") for name in item.spec.scopes or ()]
     selected = item.spec.scope_selector.match_expressions if item.spec.scope_selector else None
-    scopes.extend(f"{r.scope_name} {r.operator} {','.join(r.values or ())}".rstrip() for r in selected or ())
+    scopes.extend(Requirement(r.scope_name, r.operator, tuple(r.values or ())) for r in selected or ())
     hard = {**(item.spec.hard or {}), **(item.status.hard or {})}
     return Quota(
         namespace=item.metadata.namespace,
@@ -78,6 +100,7 @@ def limit_range_row(item: wire.LimitRange) -> LimitRangeRow:
             minimum=vector_of(limit.min, faults, where="min "),
             default=vector_of(limit.default, faults, where="default "),
             default_request=vector_of(limit.default_request, faults, where="defaultRequest "),
+            ratio_milli=ratios_of(limit.max_limit_request_ratio, faults),
         )
         for limit in item.spec.limits or ()
     )

@@ -127,6 +127,8 @@ def shape_of(spec: wire.PodSpec, *, template: bool = False) -> PodShape:
         unmodelled=_unmodelled(spec, template=template),
         volume_claims=_claims_volumes(spec),
         resource_claims=claims_devices(spec),
+        deadline=spec.active_deadline_seconds is not None,
+        cross_namespace=_crosses_namespaces(spec.affinity),
         faults=tuple(faults),
     )
 
@@ -147,6 +149,7 @@ def _relevant(spec: wire.PodSpec) -> tuple[Any, ...]:
         spec.priority_class_name,
         spec.preemption_policy,
         spec.restart_policy,
+        spec.active_deadline_seconds is not None,
         _claims_volumes(spec),
         claims_devices(spec),
         spec.host_network,
@@ -228,6 +231,18 @@ def _unmodelled(spec: wire.PodSpec, *, template: bool) -> tuple[str, ...]:
         ),
     }
     return tuple(name for name, present in rules.items() if present)
+
+
+def _crosses_namespaces(affinity: wire.Affinity | None) -> bool:
+    """As kube-apiserver's quota counts it: any term that names namespaces or has a selector of them, if only an empty one."""
+    parts = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    terms = (
+        term
+        for part in parts
+        if part is not None
+        for term in (*(part.required or ()), *(soft.pod_affinity_term for soft in part.preferred or ()))
+    )
+    return any(term.namespaces or term.namespace_selector is not None for term in terms)
 
 
 def _claims_volumes(spec: wire.PodSpec) -> bool:

@@ -16,6 +16,7 @@ from autoscaler.model.cluster import (
     Budget,
     LimitRangeRow,
     NamespaceRow,
+    NodeClaimRow,
     NodeRow,
     PriorityClassRow,
     Quota,
@@ -98,6 +99,7 @@ class StoresView(msgspec.Struct, frozen=True):
 
     pods: PodsView
     nodes: Mapping[str, NodeRow] = {}
+    node_claims: Mapping[str, NodeClaimRow] = {}
     namespaces: Mapping[str, NamespaceRow] = {}
     priority_classes: Mapping[str, PriorityClassRow] = {}
     replica_sets: Mapping[str, OwnerLink] = {}
@@ -135,6 +137,7 @@ class Stores:
         self.resource_claims = RowStore(claims.claim_row)
         self.resource_slices = RowStore(claims.slice_row)
         self.device_classes = RowStore(claims.class_row)
+        self.node_claims = RowStore(rows.node_claim_row)
 
     @property
     def writers(self) -> Mapping[str, Any]:
@@ -156,6 +159,7 @@ class Stores:
             "ResourceClaim": self.resource_claims,
             "ResourceSlice": self.resource_slices,
             "DeviceClass": self.device_classes,
+            "NodeClaim": self.node_claims,
         }
 
     def freeze(self) -> StoresView:
@@ -163,6 +167,7 @@ class Stores:
         return StoresView(
             pods=self.pods.freeze(),
             nodes=self.nodes.freeze(),
+            node_claims=self.node_claims.freeze(),
             namespaces=self.namespaces.freeze(),
             priority_classes=self.priority_classes.freeze(),
             replica_sets=self.replica_sets.freeze(),

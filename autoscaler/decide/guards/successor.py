@@ -21,9 +21,16 @@ def guard_scheduler(world: World, judged: Judged, proposal: Proposal, tally: Tal
 
 
 def guard_volumes(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
-    """A surge pod that shares a volume claim with the pod it replaces may never start."""
-    del world, tally
+    """A surge pod that shares a claim with the pod it replaces may never start; a pod with claims returns to its node."""
+    del tally
     name, shape = "volumes", judged.case.shape
+    replaced = proposal.lever == "template" and not waits_for_next_run(judged)
+    away = displaced(world, judged, proposal) if replaced else 0
+    if shape is not None and away and (shape.volume_claims or shape.resource_claims):
+        detail = (
+            f"{away} pods could not return to their node, and where their claims let them run is not known"
+        )
+        return Ruling(name, detail, Reason.VOLUME_BOUND)
     if shape is not None and surge_of(judged, proposal) and (shape.volume_claims or shape.resource_claims):
         what = "a volume claim" if shape.volume_claims else "a resource claim"
         remedy = "use strategy Recreate or maxSurge 0"
@@ -71,6 +78,9 @@ def guard_placement(world: World, judged: Judged, proposal: Proposal, tally: Tal
         return Ruling(name, f"no node has room for {surge} surge pods", Reason.NO_SURGE)
     if judged.assessment.role == "serving" and workload.replicas == 1 and not (surge and places):
         detail = "the only replica of a server would be away until its successor is ready"
+        return Ruling(name, detail, Reason.NO_SURGE)
+    if places is None and world.node_autoscaler:
+        detail = f"{surge} surge pods would wait, and {world.node_autoscaler} buy a node for them"
         return Ruling(name, detail, Reason.NO_SURGE)
     if places is None:
         return Ruling(name, "no room for the surge, an old pod may go first")

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from autoscaler.decide.actions import eviction_of, held_by, mode_for
+from autoscaler.decide.coming import Coming
 from autoscaler.decide.explain import Trail
 from autoscaler.decide.guards.budgets import guard_budgets, never_fits
 from autoscaler.decide.guards.disruption import budgets_of, guard_disruption_budgets
@@ -19,6 +20,7 @@ from autoscaler.decide.guards.victim import judge_victim
 from autoscaler.decide.proposal import Judged, Proposal, Ruling, refuse
 from autoscaler.decide.room import Room, seat_demand
 from autoscaler.decide.seats import Candidate, Cost, Rank, sets_by_cost, shortage
+from autoscaler.decide.successors import successor_seats
 from autoscaler.decide.tally import Effect, Tally
 from autoscaler.decide.waiting import (
     GUARD,
@@ -50,6 +52,7 @@ class _Found:
     cost: Cost
     chosen: tuple[Candidate, ...]
     tally: Tally
+    successors: tuple[tuple[Unit, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class _Round:
     trails: dict[int, Trail]
     tally: Tally
     room: Room
+    coming: Coming
     on_node: dict[str, list[tuple[Trail, int]]]
     actions: list[Action] = field(default_factory=list)
     refused: dict[int, list[tuple[Unit, Ruling]]] = field(default_factory=dict)
@@ -90,7 +94,7 @@ def make_room(world: World, trails: list[Trail], tally: Tally) -> tuple[tuple[Ac
         for position, unit in enumerate(trail.judged.case.units):
             if unit.pod.node and not unit.pod.deleting:
                 on_node.setdefault(unit.pod.node, []).append((trail, position))
-    state = _Round(world, placed, tally, Room(world), on_node)
+    state = _Round(world, placed, tally, Room(world), Coming(world), on_node)
     for one in waiting_pods(world, {index: trail.judged for index, trail in placed.items()}):
         _serve(state, one)
     for index, refused in state.refused.items():
@@ -101,6 +105,7 @@ def make_room(world: World, trails: list[Trail], tally: Tally) -> tuple[tuple[Ac
 def _serve(state: _Round, one: Waiting) -> None:
     world, unit, room = state.world, one.unit, state.room
     trail, wanted = state.trails.get(unit.pod.workload), is_beneficiary(world, unit)
+    expected = ""
     if is_placeable(world, unit):
         place = room.place(unit)
         if place:
@@ -110,8 +115,12 @@ def _serve(state: _Round, one: Waiting) -> None:
                 when = "now" if now else "once pods have left that are leaving"
                 trail.rulings.append(Ruling(GUARD, f"pod {unit.pod.name} fits {node} {when}"))
             return
+        expected = state.coming.take(unit)
     if trail and wanted and world.policy.methods.make_room:
-        ruling = why_no_seat_is_made(world, unit, trail.judged) or _find(state, unit, trail)
+        ruling = why_no_seat_is_made(world, unit, trail.judged)
+        if ruling is None and expected and not unit.pod.nominated_node:
+            ruling = Ruling(GUARD, expected, Reason.NODE_ON_ITS_WAY)
+        ruling = ruling or _find(state, unit, trail)
         if ruling is None:
             return
         state.refused.setdefault(unit.pod.workload, []).append((unit, ruling))
@@ -218,9 +227,14 @@ def _on_node(state: _Round, unit: Unit, node: str, short: Vector, best: _Found |
         if best and best.cost < cost:
             break
         paid = _pay(state.world, chosen, state.tally)
-        if isinstance(paid, Tally):
-            return _Found(cost, chosen, paid)
-        over = over or paid
+        if isinstance(paid, Ruling):
+            over = over or paid
+            continue
+        seats = successor_seats(state.world, state.room, node, [one.unit for one in chosen])
+        if isinstance(seats, Ruling):
+            over = over or seats
+            continue
+        return _Found(cost, chosen, paid, seats)
     left = shortage(short, total(one.gives for one in candidates))
     return _Look(node, sum(left.get(name, 0) for name in boards), tuple(stays), over)
 
@@ -302,6 +316,8 @@ def _accept(state: _Round, unit: Unit, trail: Trail, found: _Found) -> None:
         victim.action = eviction_of(one.judged, one.proposal, seat, held=held)
         state.actions.append(victim.action)
     state.room.take(unit, node, total(one.gives for one in found.chosen))
+    for successor, place in found.successors:
+        state.room.take(successor, place)
     names = ", ".join(f"{one.unit.pod.namespace}/{one.unit.pod.name}" for one in found.chosen)
     trail.rulings.append(Ruling(GUARD, f"pod {pod.name} gets {node} once {names} left"))
 

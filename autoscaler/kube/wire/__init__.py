@@ -53,6 +53,7 @@ from autoscaler.kube.wire.dra import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from autoscaler.kube.wire.karpenter import NodeClaim
 from autoscaler.kube.wire.meta import (
     LAST_APPLIED_ANNOTATION,
     Condition,
@@ -173,6 +174,7 @@ __all__ = [
     "NamespaceStatus",
     "Node",
     "NodeAffinity",
+    "NodeClaim",
     "NodeSelector",
     "NodeSelectorTerm",
     "NodeSpec",

@@ -39,13 +39,24 @@ class PodAffinityTerm(Wire):
     """A hard inter-pod term; its topology key says over which domain it reaches."""
 
     topology_key: str = ""
+    namespaces: list[str] | None = None
+    namespace_selector: Present | None = None
+
+
+class WeightedPodAffinityTerm(Wire):
+    """A soft inter-pod term."""
+
+    pod_affinity_term: PodAffinityTerm = msgspec.field(default_factory=PodAffinityTerm)
 
 
 class PodAffinity(Wire):
-    """The hard terms of a pod affinity or anti-affinity."""
+    """The terms of a pod affinity or anti-affinity; the soft ones matter only to quotas."""
 
     required: list[PodAffinityTerm] | None = msgspec.field(
         name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: list[WeightedPodAffinityTerm] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
     )
 
 
@@ -161,6 +172,7 @@ class PodSpec(Wire):
     priority_class_name: str = ""
     preemption_policy: str = ""
     restart_policy: str = ""
+    active_deadline_seconds: Int64 | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None

@@ -6,6 +6,7 @@ from unit.observe.observed import GPU, make, node, pod, snapshot
 from autoscaler.kube import wire
 from autoscaler.model.cluster import Limit
 from autoscaler.model.selectors import LabelRequirement, LabelSelector
+from autoscaler.model.shapes import Requirement
 
 pytestmark = pytest.mark.unit
 
@@ -19,6 +20,52 @@ def test_what_plain_pods_take_is_counted_whether_the_node_or_the_pod_came_first(
     assert before.nodes[0].allocatable == {"cpu": 64_000, GPU: 8}
 
 
+def test_a_node_keeps_its_age_its_marks_and_its_true_conditions() -> None:
+    conditions = [
+        {"type": "Ready", "status": "True"},
+        {"type": "PreemptScheduled", "status": "True"},
+        {"type": "MemoryPressure", "status": "False"},
+    ]
+    marks = {"karpenter.sh/nodepool-hash": "1", "secret": "x"}
+    row = snapshot(
+        make(
+            wire.Node,
+            "n",
+            namespace="",
+            metadata={"annotations": marks, "creationTimestamp": "1970-01-01T00:00:07Z"},
+            status={"conditions": conditions},
+        )
+    ).nodes[0]
+
+    assert (row.ready, row.conditions, row.created_ms) == (True, ("PreemptScheduled",), 7000)
+    assert row.annotations == {"karpenter.sh/nodepool-hash": "1"}
+
+
+def test_an_ordered_node_offers_what_it_said_or_what_it_was_ordered_for() -> None:
+    spec = {
+        "requirements": [{"key": "zone", "operator": "In", "values": ["a", "b"]}],
+        "taints": [{"key": "gpu", "effect": "NoSchedule"}],
+        "startupTaints": [{"key": "agent", "effect": "NoSchedule"}],
+        "resources": {"requests": {GPU: "2", "cpu": "1"}},
+    }
+    ordered = make(wire.NodeClaim, "a", namespace="", metadata={"labels": {"pool": "x"}}, spec=spec)
+    given = {"nodeName": "node-1", "allocatable": {GPU: "8"}}
+    launched = make(wire.NodeClaim, "b", namespace="", spec=spec, status=given)
+    first, second = snapshot(launched, ordered).node_claims
+
+    assert (first.node, first.room, first.labels) == ("", {GPU: 2, "cpu": 1000}, {"pool": "x"})
+    assert first.requirements == (Requirement("zone", "In", ("a", "b")),)
+    assert [taint.key for taint in first.taints] == ["gpu"]
+    assert (second.node, second.room, second.deleting) == ("node-1", {GPU: 8}, False)
+
+
+def test_a_node_whose_order_is_withdrawn_is_being_deleted() -> None:
+    gone = {"deletionTimestamp": "2027-01-01T00:00:00Z"}
+    order = make(wire.NodeClaim, "a", namespace="", metadata=gone, status={"nodeName": "node-1"})
+
+    assert [row.deleting for row in snapshot(node("node-1"), node("node-2"), order).nodes] == [True, False]
+
+
 def test_a_node_without_a_ready_condition_is_not_ready() -> None:
     assert not snapshot(make(wire.Node, "n", namespace="")).nodes[0].ready
 
@@ -29,6 +76,7 @@ def test_a_quota_has_our_units_and_names_what_it_cannot_read() -> None:
         "q",
         spec={
             "hard": {"requests.cpu": "2", f"requests.{GPU}": "8", "pods": "many"},
+            "scopes": ["NotTerminating"],
             "scopeSelector": {
                 "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]
             },
@@ -39,15 +87,22 @@ def test_a_quota_has_our_units_and_names_what_it_cannot_read() -> None:
 
     assert row.hard == {"requests.cpu": 2000, f"requests.{GPU}": 8}
     assert row.used == {f"requests.{GPU}": 3}
-    assert row.scopes == ("PriorityClass In high",)
+    assert row.scopes == (
+        Requirement("NotTerminating", "Exists"),
+        Requirement("PriorityClass", "In", ("high",)),
+    )
     assert [fault.split(":")[0] for fault in row.unreadable] == ["hard pods"]
 
 
 def test_a_limit_range_keeps_its_items() -> None:
     item = {"type": "Container", "max": {GPU: "4"}, "default": {GPU: "1"}, "defaultRequest": {GPU: "1"}}
-    row = snapshot(make(wire.LimitRange, "l", spec={"limits": [item]})).limit_ranges[0]
+    ratios = {"maxLimitRequestRatio": {"cpu": "1500m", "memory": "2", GPU: "one"}}
+    row = snapshot(make(wire.LimitRange, "l", spec={"limits": [item | ratios]})).limit_ranges[0]
 
-    assert row.limits == (Limit("Container", {GPU: 4}, {}, {GPU: 1}, {GPU: 1}),)
+    assert row.limits == (
+        Limit("Container", {GPU: 4}, {}, {GPU: 1}, {GPU: 1}, {"cpu": 1500, "memory": 2000}),
+    )
+    assert [fault.split(":")[0] for fault in row.unreadable] == [f"maxLimitRequestRatio {GPU}"]
 
 
 def test_a_budget_without_selector_selects_nothing_and_an_empty_one_everything() -> None:

@@ -235,3 +235,33 @@ def test_variables_that_cannot_be_read_are_a_fault_of_the_shape() -> None:
     spec = msgspec.json.decode(b'{"containers":[{"name":"main","env":[{"name":1}]}]}', type=wire.PodSpec)
 
     assert [fault[:11] for fault in shape_of(spec).faults] == ["main: env: "]
+
+
+AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@pytest.mark.parametrize(
+    ("affinity", "crosses"),
+    [
+        ({}, False),
+        ({"podAffinity": {AFFINITY: [{"topologyKey": "zone"}]}}, False),
+        ({"podAffinity": {AFFINITY: [{"topologyKey": "zone", "namespaces": ["lab"]}]}}, True),
+        ({"podAntiAffinity": {AFFINITY: [{"topologyKey": "zone", "namespaceSelector": {}}]}}, True),
+        ({"podAntiAffinity": {PREFERRED: [{"podAffinityTerm": {"namespaces": ["lab"]}}]}}, True),
+        ({"podAntiAffinity": {PREFERRED: [{"podAffinityTerm": {"topologyKey": "zone"}}]}}, False),
+    ],
+)
+def test_terms_that_reach_into_other_namespaces_are_seen(affinity: dict[str, Any], crosses: bool) -> None:
+    assert shape_of(read(containers=[wants()], affinity=affinity)).cross_namespace == crosses
+
+
+def test_a_deadline_is_part_of_the_shape() -> None:
+    table = ShapeTable(Resources())
+    soon, later, never = (
+        table.shape(read(containers=[wants()], **more))
+        for more in ({"activeDeadlineSeconds": 1}, {"activeDeadlineSeconds": 2}, {})
+    )
+
+    assert (soon.deadline, never.deadline) == (True, False)
+    assert soon is later

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from autoscaler.decide.guards.limits import guard_limit_range, guard_quota, quota_charge
+from autoscaler.decide.guards.limit_range import guard_limit_range
+from autoscaler.decide.guards.limits import guard_quota, quota_charge
 from autoscaler.decide.guards.successor import guard_placement
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.tally import Effect, Tally
@@ -147,10 +148,20 @@ def hold(change: Proposal, *limits: Limit, namespace: str = "team", **spec: obje
         (5, Limit("Pod", {GPU: 4}), "LimitRange"),
         (1, Limit("Pod", minimum={GPU: 2}), "LimitRange"),
         (5, Limit("PersistentVolumeClaim", {GPU: 4}), None),
-        (5, Limit("Container", {"amd.com/gpu": 1}), None),
         (1, Limit("Container", {"cpu": 999}), "LimitRange"),
         (1, Limit("Container", minimum={"cpu": 1001}), "LimitRange"),
-        (1, Limit("Container", minimum={"memory": 1}), None),
+        (1, Limit("Container", minimum={"memory": 1}), "LimitRange"),
+        (1, Limit("Container", minimum={"memory": 1}, default_request={"memory": 1}), None),
+        (1, Limit("Container", {"memory": 4}), "LimitRange"),
+        (1, Limit("Container", {"memory": 4}, default={"memory": 4}), None),
+        (1, Limit("Container", {"cpu": 4000}, default={"cpu": 900}), None),
+        (1, Limit("Pod", {"memory": 4}), "LimitRange"),
+        (1, Limit("Container", ratio_milli={GPU: 1000}), None),
+        (1, Limit("Container", ratio_milli={GPU: 999}), "LimitRange"),
+        (1, Limit("Container", default={"cpu": 1500}, ratio_milli={"cpu": 1500}), None),
+        (1, Limit("Container", default={"cpu": 1501}, ratio_milli={"cpu": 1500}), "LimitRange"),
+        (1, Limit("Container", ratio_milli={"cpu": 9000}), "LimitRange"),
+        (1, Limit("Container", ratio_milli={"memory": 9000}), "LimitRange"),
     ],
 )
 def test_the_successor_lies_within_the_limit_range(after: int, limit: Limit, reason: str | None) -> None:
@@ -166,6 +177,18 @@ def test_a_pod_limit_is_for_all_containers_that_run_together() -> None:
     assert hold(resize(8, 1), Limit("Pod", {"cpu": 1200}), shape=three).reason is None
     assert hold(resize(8, 1), Limit("Pod", {"cpu": 1199}), shape=three).reason == "LimitRange"
     assert hold(resize(8, 1), Limit("Container", {"cpu": 8999}), shape=three).reason == "LimitRange"
+
+
+def test_a_default_that_gives_accelerators_to_a_container_beside_refuses() -> None:
+    """A maximum alone is stored as the default too, so a sidecar that states nothing would get all of it."""
+    side = ContainerShape("side", "sidecar", requests={"cpu": 700}, limits={"cpu": 700})
+    main = ContainerShape("main", requests={"cpu": 500, GPU: 8}, limits={"cpu": 500, GPU: 8})
+    two = {"containers": (main, side)}
+    given = hold(resize(8, 1), Limit("Container", {GPU: 8}, default={GPU: 8}), shape=two)
+    other = hold(resize(8, 1), Limit("Container", {GPU: 8}, default={"cpu": 8, GPU: 0}), shape=two)
+
+    assert given.detail == f"a default would give 8 {GPU} to container side"
+    assert (given.reason, other.reason) == ("LimitRange", None)
 
 
 def test_other_namespaces_and_scale_ins_are_not_limited() -> None:

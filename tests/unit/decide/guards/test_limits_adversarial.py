@@ -1,11 +1,13 @@
 import pytest
 from build import GPU, Spec, boards, cluster, judge, resize
 
-from autoscaler.decide.guards.limits import guard_limit_range, guard_quota
+from autoscaler.decide.guards.limit_range import guard_limit_range
+from autoscaler.decide.guards.limits import guard_quota
 from autoscaler.decide.proposal import Ruling
 from autoscaler.decide.statements import Statements
 from autoscaler.decide.tally import Tally
 from autoscaler.model.cluster import Limit, LimitRangeRow, Quota
+from autoscaler.model.shapes import Requirement
 
 KEY = f"requests.{GPU}"
 HUGE = 2**63 - 1
@@ -37,8 +39,10 @@ def test_huge_amounts_add_up() -> None:
     assert ask(Quota("team", "q", {KEY: HUGE}, {KEY: -HUGE})).reason is None
 
 
-def test_a_scoped_quota_is_taken_to_apply() -> None:
-    assert ask(Quota("team", "q", {KEY: 8}, {KEY: 8}, scopes=("BestEffort",))).reason == "QuotaShort"
+def test_a_scope_that_is_not_known_is_taken_to_apply() -> None:
+    quota = Quota("team", "q", {KEY: 8}, {KEY: 8}, scopes=(Requirement("Newest", "Exists"),))
+
+    assert ask(quota).reason == "QuotaShort"
 
 
 def test_a_pod_seat_in_the_demand_is_not_charged_twice() -> None:
