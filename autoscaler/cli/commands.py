@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -21,6 +21,7 @@ from autoscaler.cli.options import (
     run_once,
     settings_of,
 )
+from autoscaler.cli.protecting import protect
 from autoscaler.cli.terminal import progress, say, screen_of_stdout, write_out
 from autoscaler.decide import explain_fully
 from autoscaler.decide import plan as decide_plan
@@ -33,6 +34,7 @@ from autoscaler.service.faults import ServiceError, WorkloadNotFoundError
 from autoscaler.service.logs import configure_logs
 from autoscaler.service.once import read_live, read_snapshot_file
 from autoscaler.service.settings import Settings
+from autoscaler.ui.patch_view import patch_view
 from autoscaler.ui.views import explain_view, plan_view, report_view
 
 STDOUT: Final = "-"
@@ -41,7 +43,7 @@ app = App(
     name="gpu-autoscaler",
     help=(
         "Finds accelerators that pods hold and do not use, says what should change, and explains every decision and "
-        "every refusal. apply, undo, pause and resume change something, and so does run where the policy's modes say apply; "
+        "every refusal. apply, undo, protect, pause and resume change something, and so does run where the policy's modes say apply; "
         "everything else only reads. Live commands use the cluster of AUTOSCALER_KUBECONFIG (else in-cluster, "
         "else ~/.kube/config) and the metrics store at AUTOSCALER_PROMETHEUS_URL."
     ),
@@ -50,6 +52,12 @@ app = App(
     version=__version__,
 )
 
+PlanFormOption = Annotated[
+    Literal["table", "wide", "json", "yaml", "patch"],
+    Parameter(
+        name=["--output", "-o"], help="table, wide, json, yaml or patch (for Git: kustomize, kubectl patch)"
+    ),
+]
 FileOption = Annotated[
     Path | None,
     Parameter(name=["--file", "-f"], help="saved snapshot: no cluster and no metrics store are needed"),
@@ -65,10 +73,13 @@ def run(*, policy: PolicyOption = None) -> int:
 
 
 @app.command
-def plan(*, file: FileOption = None, policy: PolicyOption = None, output: FormOption = "table") -> int:
+def plan(*, file: FileOption = None, policy: PolicyOption = None, output: PlanFormOption = "table") -> int:
     """What would be changed now, and who is left alone for what reason."""
     made, fault = _planned(file, policy)
-    write_out(plan_view(made, form=output, screen=screen_of_stdout(os.environ)))
+    if output == "patch":
+        write_out(patch_view(made))
+    else:
+        write_out(plan_view(made, form=output, screen=screen_of_stdout(os.environ)))
     return _ended(fault)
 
 
@@ -134,7 +145,7 @@ def snapshot(
     return _ended(taken.telemetry.fault)
 
 
-for _acting in (acting.apply, acting.ledger, acting.undo, acting.pause, acting.resume):
+for _acting in (acting.apply, acting.ledger, acting.undo, acting.pause, acting.resume, protect):
     app.command(_acting)
 
 app.command(doctor)

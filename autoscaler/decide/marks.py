@@ -15,6 +15,7 @@ DO_NOT_DISRUPT: Final = f"{DOMAIN}/do-not-disrupt"
 ALLOWED_GPUS: Final = f"{DOMAIN}/allowed-gpus"
 MIN_REPLICAS: Final = f"{DOMAIN}/min-replicas"
 EVICTABLE: Final = f"{DOMAIN}/evictable"
+REASON: Final = f"{DOMAIN}/reason"
 MIN_GPUS: Final = f"{DOMAIN}/min-gpus"
 MODE: Final = f"{DOMAIN}/mode"
 ROLE: Final = f"{DOMAIN}/role"
@@ -26,6 +27,7 @@ KUEUE: Final = (
 ROLES: Final[tuple[Role, ...]] = ("training", "serving", "interactive")
 _KARPENTER: Final = "karpenter.sh/do-not-disrupt"
 _EVICTION_COST: Final = "scheduling.koordinator.sh/eviction-cost"
+_WORDS: Final = 120
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -42,7 +44,9 @@ def protection(annotations: Mapping[str, str], *, since_ms: int, now_ms: int) ->
 def _protections(annotations: Mapping[str, str], *, since_ms: int, now_ms: int) -> Iterable[str]:
     ours = annotations.get(DO_NOT_DISRUPT)
     if ours is not None:
-        yield _timed(DO_NOT_DISRUPT, ours, since_ms=since_ms, now_ms=now_ms, unreadable_protects=True)
+        found = _timed(DO_NOT_DISRUPT, ours, since_ms=since_ms, now_ms=now_ms, unreadable_protects=True)
+        why = annotations.get(REASON, "").strip()[:_WORDS]
+        yield f"{found} ({why})" if found and why else found
     karpenter = annotations.get(_KARPENTER)
     if karpenter is not None:
         # Karpenter itself ignores a value that it cannot parse.

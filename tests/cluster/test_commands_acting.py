@@ -91,7 +91,7 @@ async def stage(room: Room) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def people(cluster: Cluster) -> AsyncIterator[dict[str, Person]]:
-    stories = ["approved", "changed", "again", "served", "verified"]
+    stories = ["approved", "changed", "again", "served", "verified", "protected"]
     async with staged(cluster, dict.fromkeys(stories, stage)) as rooms:
         found = {}
         for name, room in rooms.items():
@@ -218,3 +218,47 @@ async def test_what_a_person_applied_is_verified_by_the_service_that_leads(
     assert (record.actor, record.action.before, record.action.after) == ("apply", 2, 1)
     assert "boards per pod 1 (was 2)" in table.out
     assert record.ready_ms > 0
+
+
+async def test_a_protected_workload_is_left_alone_until_the_word_is_taken_back(
+    people: dict[str, Person], tmp_path: Path
+) -> None:
+    person = people["protected"]
+    name = f"{person.room.namespace}/app"
+    await person.plans(tmp_path / "plan.yaml")
+
+    async def row() -> dict[str, Any]:
+        return dict(json.loads((await person.types("explain", name, "-o", "json")).out))
+
+    set_ = await person.types("protect", name, "--for", "4h", "--because", "a release")
+    protected = await row()
+    annotations = (await person.deployment())["metadata"]["annotations"]
+    taken_back = await person.types("protect", name, "--off")
+    free, left = await row(), (await person.deployment())["metadata"].get("annotations", {})
+    nobody = await person.types("protect", f"{person.room.namespace}/nobody")
+
+    until = annotations["gpu-autoscaler.io/do-not-disrupt"]
+    assert (set_.code, set_.out) == (0, f"Deployment {name} is left alone until {until}\n"), set_.err
+    assert protected["reason"] == "Protected"
+    assert protected["detail"].endswith("(a release)")
+    assert (
+        taken_back.out
+        == f"Deployment {name} is no longer protected (it had gpu-autoscaler.io/do-not-disrupt={until})\n"
+    )
+    assert free["action"] is not None
+    assert not any(key.startswith("gpu-autoscaler.io/") for key in left)
+    assert nobody.code == 3
+
+
+async def test_a_plan_as_patches_is_what_kubectl_takes(people: dict[str, Person], tmp_path: Path) -> None:
+    person = people["protected"]
+    room = person.room
+    await person.plans(tmp_path / "plan.yaml")
+    patch = tmp_path / "patch.yaml"
+    patched = await person.types("plan", "-o", "patch")
+    await asyncio.to_thread(patch.write_text, patched.out)
+
+    await room.cluster.kubectl("-n", room.namespace, "patch", "deployment", "app", "--patch-file", str(patch))
+
+    assert patched.code == 0
+    assert boards_of(await person.deployment()) == 1
