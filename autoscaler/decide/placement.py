@@ -26,8 +26,11 @@ def tolerates(tolerations: tuple[Toleration, ...], taint: Taint) -> bool:
     )
 
 
-def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether a node's labels meet a node-selector requirement; an unknown operator is not met."""
+def requirement_holds(requirement: Requirement, labels: Mapping[str, str], *, name: str = "") -> bool:
+    """Whether a node's labels, or its name, meet a node-selector requirement; an unknown operator or field is not met."""
+    if requirement.of_name:
+        named = {"metadata.name": name} if name else {}
+        return name != "" and meets(named, requirement.key, requirement.operator, requirement.values) is True
     if requirement.operator in {"Gt", "Lt"}:
         return _compares(requirement, labels.get(requirement.key))
     return meets(labels, requirement.key, requirement.operator, requirement.values) is True
@@ -48,7 +51,9 @@ def admits(node: NodeRow, shape: PodShape) -> bool:
     if any(node.labels.get(key) != value for key, value in shape.node_selector.items()):
         return False
     if shape.node_terms and not any(
-        all(requirement_holds(r, node.labels) for r in term) for term in shape.node_terms if term
+        all(requirement_holds(r, node.labels, name=node.name) for r in term)
+        for term in shape.node_terms
+        if term
     ):
         return False
     return all(

@@ -13,9 +13,9 @@ from autoscaler.decide.methods import methods_for
 from autoscaler.decide.methods.make_room import make_room
 from autoscaler.decide.proposal import Judged, Proposal, Ruling, refuse, successor_demand
 from autoscaler.decide.tally import Effect, Tally
-from autoscaler.decide.world import TERMINAL, Case, World, is_board
+from autoscaler.decide.world import Case, World, is_board
 from autoscaler.model.breaker import FleetHealth, FleetWatch
-from autoscaler.model.cluster import WorkloadRef
+from autoscaler.model.cluster import TERMINAL, WorkloadRef
 from autoscaler.model.plan import ExplainRow, Fleet, Method, Plan
 from autoscaler.model.policy import Policy
 from autoscaler.model.reasons import Reason

@@ -9,8 +9,10 @@ from typing import Protocol, TypeVar
 from msgspec.structs import astuple
 
 from autoscaler.decide.node_marks import node_autoscaler_of
+from autoscaler.decide.repulsion import Repulsions
 from autoscaler.decide.statements import Carrier, Statements, read_statements
 from autoscaler.model.cluster import (
+    TERMINAL,
     Autoscaler,
     Budget,
     LimitRangeRow,
@@ -31,7 +33,6 @@ from autoscaler.model.resources import Vector, add, subtract
 from autoscaler.model.shapes import ContainerShape, PodShape
 from autoscaler.model.snapshot import Snapshot
 
-TERMINAL = frozenset({"Succeeded", "Failed"})
 POD_SEATS = "pods"
 
 
@@ -249,6 +250,11 @@ class World:
     def nodes(self) -> dict[str, NodeRow]:
         """Nodes by name."""
         return {row.name: row for row in self.snapshot.nodes}
+
+    @cached_property
+    def repulsions(self) -> Repulsions:
+        """Who is kept out of which nodes by pods that live."""
+        return Repulsions(self.snapshot, self.nodes)
 
     @cached_property
     def node_autoscaler(self) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from autoscaler.model.duration import Instant, Span
 from autoscaler.model.resources import Int64, Vector
 from autoscaler.model.selectors import LabelSelector
-from autoscaler.model.shapes import Requirement, Taint
+from autoscaler.model.shapes import Repulsion, Requirement, Taint
 
 
 class WorkloadRef(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -20,6 +20,10 @@ class WorkloadRef(msgspec.Struct, frozen=True, order=True, gc=False):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+"""Phases of pods that hold nothing any more."""
 
 
 class PodRow(msgspec.Struct, frozen=True, gc=False):
@@ -85,6 +89,14 @@ class NodeClaimRow(msgspec.Struct, frozen=True, gc=False):
     room: Vector = {}
     created_ms: Instant = 0
     deleting: bool = False
+
+
+class Repeller(msgspec.Struct, frozen=True, gc=False):
+    """Pods without accelerators, on these nodes, that keep others out of their domain."""
+
+    namespace: str
+    nodes: tuple[str, ...]
+    repels: tuple[Repulsion, ...]
 
 
 class FieldOwner(msgspec.Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from autoscaler.model.resources import Vector, add, maximum
+from autoscaler.model.selectors import LabelSelector
 
 ContainerRole = Literal["main", "sidecar", "init"]
 
@@ -45,17 +46,38 @@ class Taint(msgspec.Struct, frozen=True):
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One node-selector requirement (`In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt`, `Lt`)."""
+    """One node-selector requirement (`In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt`, `Lt`).
+
+    `of_name` says that it is about the node's name (`matchFields`), which has no other field.
+    """
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
+    of_name: bool = False
+
+
+class Repulsion(msgspec.Struct, frozen=True):
+    """A required anti-affinity term: while its pod lives, no pod that it selects comes into the pod's domain.
+
+    It reaches into its own namespace where `namespaces` is empty, into all where it is None (a selector of namespaces is
+    not evaluated: at worst a seat is not seen).
+    """
+
+    topology_key: str
+    selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = ()
+
+    def bars(self, namespace: str, labels: Mapping[str, str], *, own_namespace: str) -> bool:
+        """Whether a pod with these labels is kept out by a pod of `own_namespace` that has the term."""
+        within = self.namespaces is None or namespace in (self.namespaces or (own_namespace,))
+        return within and self.selector is not None and self.selector.selects(labels)
 
 
 class PodShape(msgspec.Struct, frozen=True):
     """A pod template's content, as far as sizing and placement read it.
 
-    `demand` is what the scheduler counts.
+    `demand` is what the scheduler counts. `repels` are its required anti-affinity terms, as they bind others.
     `node_terms` are alternatives (any of) of requirements (all of) from required node affinity.
     `deadline` says that it states activeDeadlineSeconds, `cross_namespace` that a term of pod affinity, required or
     preferred, reaches into other namespaces: quotas can count such pods alone.
@@ -66,6 +88,7 @@ class PodShape(msgspec.Struct, frozen=True):
     demand: Vector = {}
     node_selector: dict[str, str] = {}
     node_terms: tuple[tuple[Requirement, ...], ...] = ()
+    repels: tuple[Repulsion, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     scheduler: str = "default-scheduler"
     priority: int = 0

@@ -21,6 +21,7 @@ from autoscaler.model.cluster import (
     PodRow,
     PriorityClassRow,
     Quota,
+    Repeller,
     Workload,
 )
 from autoscaler.model.duration import LATEST_MS, Instant
@@ -57,6 +58,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     pods: tuple[PodRow, ...] = ()
     nodes: tuple[NodeRow, ...] = ()
     node_claims: tuple[NodeClaimRow, ...] = ()
+    repellers: tuple[Repeller, ...] = ()
     namespaces: tuple[NamespaceRow, ...] = ()
     priority_classes: tuple[PriorityClassRow, ...] = ()
     workloads: tuple[Workload, ...] = ()

@@ -11,7 +11,15 @@ from typing import Final, TypeVar
 import msgspec
 import numpy as np
 
-from autoscaler.model.cluster import NOTHING_DONE, Memory, NodeRow, PodRow, PriorityClassRow, Workload
+from autoscaler.model.cluster import (
+    NOTHING_DONE,
+    Memory,
+    NodeRow,
+    PodRow,
+    PriorityClassRow,
+    Repeller,
+    Workload,
+)
 from autoscaler.model.evidence import (
     ACTIVITY_SCALE,
     MISSING_ACTIVITY,
@@ -20,7 +28,7 @@ from autoscaler.model.evidence import (
     Telemetry,
     UnownedDevice,
 )
-from autoscaler.model.shapes import PodShape
+from autoscaler.model.shapes import PodShape, Repulsion
 from autoscaler.model.snapshot import KindAccess, Snapshot
 from autoscaler.observe.attribution import (
     AMBIGUOUS,
@@ -41,9 +49,9 @@ from autoscaler.observe.holders import Activity, HolderRows
 from autoscaler.observe.hosts import Hosts
 from autoscaler.observe.owners import Key, OwnedRow, OwnerWalk
 from autoscaler.observe.plausible import plausible
-from autoscaler.observe.pods import PodEntry
+from autoscaler.observe.pods import PlainPod, PodEntry, PodsView
 from autoscaler.observe.series import ProfileSeries, SeriesReading, ServingRow
-from autoscaler.observe.shapes import content_key
+from autoscaler.observe.shapes import content_key, content_of
 from autoscaler.observe.stores import StoresView
 from autoscaler.observe.unattributed import count_unattributed
 
@@ -102,6 +110,7 @@ def assemble(
         pods=pods,
         nodes=_nodes(stores),
         node_claims=_by_key(stores.node_claims),
+        repellers=_repellers(stores.pods),
         namespaces=_by_key(stores.namespaces),
         priority_classes=_by_key(stores.priority_classes),
         workloads=workloads,
@@ -316,6 +325,22 @@ def _pod_row(entry: PodEntry, shape: int, workload: int) -> PodRow:
         unschedulable=entry.unschedulable,
         restarts=entry.restarts,
         nominated_node=entry.nominated_node,
+    )
+
+
+def _repellers(pods: PodsView) -> tuple[Repeller, ...]:
+    """Plain pods that keep others out, by namespace and terms."""
+    groups: dict[tuple[str, bytes], tuple[tuple[Repulsion, ...], set[str]]] = {}
+    keys: dict[int, bytes] = {}
+    for name in pods.repelling:
+        entry = pods.pods[name]
+        if isinstance(entry, PlainPod) and entry.node:
+            key = keys.get(id(entry.repels)) or keys.setdefault(id(entry.repels), content_of(entry.repels))
+            group = groups.setdefault((name.partition("/")[0], key), (entry.repels, set()))
+            group[1].add(entry.node)
+    return tuple(
+        Repeller(namespace, tuple(sorted(nodes)), repels)
+        for (namespace, _), (repels, nodes) in sorted(groups.items(), key=lambda item: item[0])
     )
 
 

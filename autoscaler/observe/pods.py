@@ -13,7 +13,7 @@ import msgspec
 
 from autoscaler.kube import wire
 from autoscaler.model.resources import Vector
-from autoscaler.model.shapes import PodShape
+from autoscaler.model.shapes import PodShape, Repulsion
 from autoscaler.observe.entries import OwnerRef, controller_of
 from autoscaler.observe.marks import MIRROR, kept_marks, time_ms
 from autoscaler.observe.shapes import DEVICE_CLASS_PREFIX, ShapeTable
@@ -68,10 +68,11 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlainPod(msgspec.Struct, frozen=True, gc=False):
-    """Any other pod; a finished one has no node and no demand."""
+    """Any other pod; a finished one has no node and no demand. `repels` is shared by equal pods."""
 
     node: str
     demand: Vector
+    repels: tuple[Repulsion, ...] = ()
 
 
 class NodeUse(msgspec.Struct, gc=False):
@@ -86,11 +87,15 @@ FINISHED: Final = PlainPod("", {})
 
 
 class PodsView(msgspec.Struct, frozen=True):
-    """All pods at one moment, by "namespace/name", what plain pods take by node, and which pods have claims."""
+    """All pods at one moment, by "namespace/name", and what plain pods take by node.
+
+    `claimants` are the keys of pods that have claims, `repelling` those of plain pods that keep others out.
+    """
 
     pods: Mapping[str, Entry] = {}
     taken: Mapping[str, NodeUse] = {}
     claimants: frozenset[str] = frozenset()
+    repelling: frozenset[str] = frozenset()
 
 
 class _Table:
@@ -100,6 +105,7 @@ class _Table:
         self.pods: dict[str, Entry] = {}
         self._taken: dict[str, NodeUse] = {}
         self._claimants: set[str] = set()
+        self._repelling: set[str] = set()
         self._unseen: set[str] = set()
         """Nodes whose sums no view has: these may be changed in place."""
 
@@ -113,16 +119,23 @@ class _Table:
             self._claimants.add(key)
         else:
             self._claimants.discard(key)
+        if type(entry) is PlainPod and entry.repels:
+            self._repelling.add(key)
+        else:
+            self._repelling.discard(key)
 
     def drop(self, key: str) -> None:
         old = self.pods.pop(key, None)
         self._claimants.discard(key)
+        self._repelling.discard(key)
         if old is not None:
             self._count(old, -1)
 
     def freeze(self) -> PodsView:
         self._unseen.clear()
-        return PodsView(dict(self.pods), dict(self._taken), frozenset(self._claimants))
+        return PodsView(
+            dict(self.pods), dict(self._taken), frozenset(self._claimants), frozenset(self._repelling)
+        )
 
     def _count(self, entry: Entry, sign: int) -> None:
         if type(entry) is not PlainPod or not entry.node:
@@ -210,7 +223,8 @@ class PodStore:
         demand, claims = self._shapes.plain_demand(spec), claims_of(spec, status)
         if demand is None or claims is not None:
             return key, self._accelerated(meta, spec, status, claims)
-        return key, PlainPod(sys.intern(spec.node_name), demand)
+        repels = self._shapes.repels(spec) if spec.affinity is not None else ()
+        return key, PlainPod(sys.intern(spec.node_name), demand, repels)
 
     def _accelerated(
         self, meta: wire.ObjectMeta, spec: wire.PodSpec, status: wire.PodStatus, claims: PodClaims | None

@@ -15,10 +15,10 @@ from autoscaler.model.cluster import (
     PriorityClassRow,
     Quota,
 )
-from autoscaler.model.selectors import LabelRequirement, LabelSelector
 from autoscaler.model.shapes import Requirement, Taint
 from autoscaler.observe.marks import kept_marks, time_ms
 from autoscaler.observe.quantities import ratios_of, vector_of
+from autoscaler.observe.shapes import label_selector
 
 
 def node_row(item: wire.Node) -> NodeRow:
@@ -115,7 +115,7 @@ def budget_row(item: wire.PodDisruptionBudget) -> Budget | None:
     return Budget(
         namespace=item.metadata.namespace,
         name=item.metadata.name,
-        selector=_selector(spec.selector),
+        selector=label_selector(spec.selector),
         minimum="" if spec.min_available is None else str(spec.min_available),
         unavailable="" if spec.max_unavailable is None else str(spec.max_unavailable),
         allowed=status.disruptions_allowed,
@@ -136,14 +136,4 @@ def autoscaler_row(item: wire.HorizontalPodAutoscaler) -> Autoscaler:
         target_name=spec.scale_target_ref.name,
         minimum=1 if spec.min_replicas is None else spec.min_replicas,
         maximum=spec.max_replicas,
-    )
-
-
-def _selector(selector: wire.LabelSelector) -> LabelSelector:
-    return LabelSelector(
-        match_labels=dict(sorted((selector.match_labels or {}).items())),
-        expressions=tuple(
-            LabelRequirement(e.key, e.operator, tuple(e.values or ()))
-            for e in selector.match_expressions or ()
-        ),
     )

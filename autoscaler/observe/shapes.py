@@ -13,10 +13,12 @@ import msgspec
 from autoscaler.kube import wire
 from autoscaler.model.policy import Resources
 from autoscaler.model.resources import Vector
+from autoscaler.model.selectors import LabelRequirement, LabelSelector
 from autoscaler.model.shapes import (
     ContainerRole,
     ContainerShape,
     PodShape,
+    Repulsion,
     Requirement,
     Toleration,
     scheduler_demand,
@@ -46,6 +48,7 @@ class ShapeTable:
         self._by_spec: dict[bytes, PodShape] = {}
         self._by_content: dict[bytes, PodShape] = {}
         self._demands: dict[bytes, Vector | None] = {}
+        self._repels: dict[bytes, tuple[Repulsion, ...]] = {}
 
     def plain_demand(self, spec: wire.PodSpec) -> Vector | None:
         """What a pod without accelerators takes on its node; None where any container asks for an accelerator by its name.
@@ -71,6 +74,15 @@ class ShapeTable:
             self._demands.clear()
         self._demands[key] = demand
         return demand
+
+    def repels(self, spec: wire.PodSpec) -> tuple[Repulsion, ...]:
+        """The pod's required anti-affinity terms; equal ones are one object."""
+        found = repulsions(spec)
+        if not found:
+            return ()
+        if len(self._repels) >= _REMEMBERED:
+            self._repels.clear()
+        return self._repels.setdefault(_encoder.encode(found), found)
 
     def _wants_accelerators(self, spec: wire.PodSpec) -> bool:
         asked = self._accelerators.asked
@@ -101,6 +113,11 @@ class ShapeTable:
         self._by_spec = {key: shape for key, shape in self._by_spec.items() if id(shape) in kept}
 
 
+def content_of(terms: tuple[Repulsion, ...]) -> bytes:
+    """Equal for equal terms, whatever the order of their maps."""
+    return _encoder.encode(terms)
+
+
 def content_key(shape: PodShape) -> bytes:
     """Equal for equal shapes, whatever the order of their maps."""
     return _encoder.encode(shape)
@@ -115,6 +132,7 @@ def shape_of(spec: wire.PodSpec, *, template: bool = False) -> PodShape:
         demand=scheduler_demand(containers, vector_of(spec.overhead, faults, where="overhead: ")),
         node_selector=dict(sorted((spec.node_selector or {}).items())),
         node_terms=_node_terms(spec),
+        repels=repulsions(spec),
         tolerations=tuple(
             Toleration(key=t.key, operator=t.operator or "Equal", value=t.value, effect=t.effect)
             for t in spec.tolerations or ()
@@ -191,10 +209,35 @@ def _hints(container: wire.Container, faults: list[str]) -> tuple[str, ...]:
 def _node_terms(spec: wire.PodSpec) -> tuple[tuple[Requirement, ...], ...]:
     return tuple(
         tuple(
-            Requirement(key=r.key, operator=r.operator, values=tuple(r.values or ()))
-            for r in term.match_expressions or ()
+            Requirement(key=r.key, operator=r.operator, values=tuple(r.values or ()), of_name=of_name)
+            for found, of_name in ((term.match_expressions, False), (term.match_fields, True))
+            for r in found or ()
         )
         for term in _required_terms(spec)
+    )
+
+
+def repulsions(spec: wire.PodSpec) -> tuple[Repulsion, ...]:
+    """The required anti-affinity terms; `matchLabelKeys` are in the selector already, written there at admission."""
+    affinity = spec.affinity.pod_anti_affinity if spec.affinity else None
+    return tuple(
+        Repulsion(
+            topology_key=term.topology_key,
+            selector=None if term.label_selector is None else label_selector(term.label_selector),
+            namespaces=None if term.namespace_selector is not None else tuple(term.namespaces or ()),
+        )
+        for term in (affinity.required or () if affinity else ())
+    )
+
+
+def label_selector(selector: wire.LabelSelector) -> LabelSelector:
+    """A selector as the model has it."""
+    return LabelSelector(
+        match_labels=dict(sorted((selector.match_labels or {}).items())),
+        expressions=tuple(
+            LabelRequirement(e.key, e.operator, tuple(e.values or ()))
+            for e in selector.match_expressions or ()
+        ),
     )
 
 
@@ -211,7 +254,6 @@ def _unmodelled(spec: wire.PodSpec, *, template: bool) -> tuple[str, ...]:
     """
     affinity = spec.affinity
     rules = {
-        "nodeAffinity.matchFields": any(term.match_fields for term in _required_terms(spec)),
         "hostNetwork": spec.host_network,
         "hostPort": any(
             port.host_port

@@ -46,16 +46,23 @@ def surge_places(world: World, judged: Judged, proposal: Proposal, tally: Tally)
     if proposal.lever != "template" or shape is None or waits_for_next_run(judged):
         return ()
     count = max(surge_of(judged, proposal), displaced(world, judged, proposal))
-    return place(shape, successor_demand(judged, proposal), count, nodes=world.nodes, free=tally.free)
+    barred = _barred(world, judged)
+    nodes = {name: row for name, row in world.nodes.items() if name not in barred} if barred else world.nodes
+    return place(shape, successor_demand(judged, proposal), count, nodes=nodes, free=tally.free)
+
+
+def _barred(world: World, judged: Judged) -> frozenset[str]:
+    """Nodes that other pods keep its pods out of; live ones stand for their successors."""
+    return frozenset[str]().union(*(world.repulsions.barred(unit.pod) for unit in judged.case.units))
 
 
 def displaced(world: World, judged: Judged, proposal: Proposal) -> int:
     """Units whose successor could not take the seat they leave: their node would not let it in, or has lost room."""
     shape, asked = successor_shape(judged), {**successor_demand(judged, proposal), POD_SEATS: 1}
-    count = 0
+    count, barred = 0, _barred(world, judged)
     for unit in judged.case.units:
         node = world.nodes.get(unit.pod.node)
-        if node is None or shape is None or not admits(node, shape):
+        if node is None or shape is None or node.name in barred or not admits(node, shape):
             count += 1
         else:
             count += not fits(asked, add(world.free[node.name], {**unit.shape.demand, POD_SEATS: 1}))

@@ -18,7 +18,7 @@ from autoscaler.decide.guards.disruption import budgets_of, guard_disruption_bud
 from autoscaler.decide.guards.freeze import guard_freeze
 from autoscaler.decide.guards.victim import judge_victim
 from autoscaler.decide.proposal import Judged, Proposal, Ruling, refuse
-from autoscaler.decide.room import Room, seat_demand
+from autoscaler.decide.room import Kin, Room, seat_demand
 from autoscaler.decide.seats import Candidate, Cost, Rank, sets_by_cost, shortage
 from autoscaler.decide.successors import successor_seats
 from autoscaler.decide.tally import Effect, Tally
@@ -79,8 +79,8 @@ class _Round:
     refused: dict[int, list[tuple[Unit, Ruling]]] = field(default_factory=dict)
     judged: dict[int, tuple[Judged, tuple[Ruling, ...]]] = field(default_factory=dict)
     """Units by themselves and what the guards say of them, by index: it is the same for whoever waits."""
-    failed: dict[tuple[int, str, int], Ruling] = field(default_factory=dict)
-    """By shape, namespace and own peers: until a seat is given there is only ever less room, so one search does for all."""
+    failed: dict[tuple[Kin, str, int], Ruling] = field(default_factory=dict)
+    """By shape and nodes, namespace and own peers: until a seat is given there is only ever less room, so one search does for all."""
 
 
 def make_room(world: World, trails: list[Trail], tally: Tally) -> tuple[tuple[Action, ...], Tally]:
@@ -144,7 +144,7 @@ def _find(state: _Round, unit: Unit, trail: Trail) -> Ruling | None:
         if found.reason in {Reason.BUDGET_SPENT, Reason.DISRUPTION_BUDGET, Reason.FREEZE_WINDOW}:
             return found
     own = unit.pod.workload if len(trail.judged.case.units) > 1 else -1
-    key = (unit.pod.shape, unit.pod.namespace, own)
+    key = (state.room.kin(unit), unit.pod.namespace, own)
     if key not in state.failed:
         found = _search(state, unit, nodes)
         if isinstance(found, _Found):

@@ -6,6 +6,7 @@ from autoscaler.kube.wire.meta import (
     Condition,
     Int32,
     Int64,
+    LabelSelector,
     ObjectMeta,
     Present,
     SelectorRequirement,
@@ -39,6 +40,7 @@ class PodAffinityTerm(Wire):
     """A hard inter-pod term; its topology key says over which domain it reaches."""
 
     topology_key: str = ""
+    label_selector: LabelSelector | None = None
     namespaces: list[str] | None = None
     namespace_selector: Present | None = None
 

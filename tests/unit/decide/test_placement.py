@@ -140,3 +140,20 @@ def test_free_room_is_not_changed_by_asking(count: int) -> None:
     place(shape(), {GPU: 1}, count, nodes={"a": node("a")}, free=free)
 
     assert free == {"a": {GPU: 3, "pods": 9}}
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "admitted"),
+    [
+        ("In", ("node-1",), True),
+        ("In", ("other",), False),
+        ("NotIn", ("node-1",), False),
+        ("Near", (), False),
+    ],
+)
+def test_a_term_may_be_about_the_nodes_name(operator: str, values: tuple[str, ...], admitted: bool) -> None:
+    by_name = Requirement("metadata.name", operator, values, of_name=True)
+    label_of_that_name = node("node-1", labels={"metadata.name": "other"})
+
+    assert admits(label_of_that_name, shape(node_terms=((by_name,),))) == admitted
+    assert not requirement_holds(by_name, {"metadata.name": "node-1"})

@@ -9,6 +9,7 @@ from unit.observe.claimed import claimant
 from unit.observe.observed import GPU, NOW_MS, pod, snapshot, stores, time_text
 
 from autoscaler.model.policy import Resources
+from autoscaler.model.selectors import LabelSelector
 from autoscaler.observe.pods import FINISHED, PlainPod, PodClaims, PodEntry, PodStore
 from autoscaler.observe.shapes import ShapeTable
 
@@ -218,3 +219,44 @@ def test_a_pods_claims_are_those_that_it_names_and_the_one_made_for_it() -> None
     filled.apply(claimant("p", "z", "a", gpus=1, backed_by="p-x"))
 
     assert filled.freeze().pods["ml/p"].claims == PodClaims(("a", "z"), "p-x", (GPU,))  # type: ignore[union-attr]
+
+
+def anti(app: str, **term: Any) -> dict[str, Any]:
+    chosen = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}, **term}
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [chosen]}}}
+
+
+def test_plain_pods_that_keep_others_out_are_rows_by_namespace_and_terms() -> None:
+    pods = [
+        pod("a-0", gpus=0, node="node-2", spec=anti("a")),
+        pod("a-1", gpus=0, node="node-1", spec=anti("a")),
+        pod("b-0", gpus=0, spec=anti("b")),
+        pod("lab", namespace="lab", gpus=0, spec=anti("a")),
+        pod("soft", gpus=0, spec={"affinity": {}}),
+        pod("waiting", gpus=0, node="", spec=anti("a")),
+        pod("done", gpus=0, node="node-9", phase="Succeeded", spec=anti("a")),
+        pod("boards", spec=anti("a")),
+    ]
+    rows = snapshot(*pods).repellers
+
+    assert rows == snapshot(*reversed(pods)).repellers
+    assert [(row.namespace, row.nodes, row.repels[0].selector) for row in rows] == [
+        ("lab", ("node-1",), LabelSelector({"app": "a"})),
+        ("ml", ("node-1", "node-2"), LabelSelector({"app": "a"})),
+        ("ml", ("node-1",), LabelSelector({"app": "b"})),
+    ]
+
+
+def test_equal_terms_of_plain_pods_are_one_object_and_go_with_their_pods() -> None:
+    filled = store()
+    pods = [pod(f"a-{i}", gpus=0, spec=anti("a")) for i in range(2)]
+    for one in pods:
+        filled.apply(one)
+    first, second = filled.freeze().pods.values()
+    filled.delete(pods[0])
+    filled.apply(pod("a-1", gpus=0))
+
+    assert isinstance(first, PlainPod)
+    assert isinstance(second, PlainPod)
+    assert first.repels is second.repels
+    assert filled.freeze().repelling == frozenset()

@@ -10,7 +10,8 @@ from unit.observe.observed import GPU
 
 from autoscaler.kube import wire
 from autoscaler.model.policy import Resources
-from autoscaler.model.shapes import Requirement
+from autoscaler.model.selectors import LabelSelector
+from autoscaler.model.shapes import Repulsion, Requirement
 from autoscaler.observe.parallelism import parallelism_hints
 from autoscaler.observe.shapes import ShapeTable, shape_of
 
@@ -79,28 +80,55 @@ def test_required_node_affinity_is_alternatives_of_requirements() -> None:
 
 def test_rules_that_are_not_modelled_are_named() -> None:
     hard = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}
-    fields = {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [
-                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
-            ]
-        }
-    }
     shape = shape_of(
         read(
             containers=[wants()],
-            affinity={"podAffinity": hard, "podAntiAffinity": hard, "nodeAffinity": fields},
+            affinity={"podAffinity": hard, "podAntiAffinity": hard},
             topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}],
             schedulingGates=[{"name": "kueue.x-k8s.io/admission"}],
         )
     )
 
     assert shape.unmodelled == (
-        "nodeAffinity.matchFields",
         "podAffinity",
         "podAntiAffinity",
         "schedulingGates",
         "topologySpreadConstraints",
+    )
+
+
+def test_a_node_may_be_asked_for_by_its_name_beside_its_labels() -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+    label = {"key": "metadata.name", "operator": "Exists"}
+    term = {"matchExpressions": [label], "matchFields": [field]}
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    shape = shape_of(read(containers=[wants()], affinity={"nodeAffinity": affinity}))
+
+    assert shape.node_terms == (
+        (
+            Requirement("metadata.name", "Exists"),
+            Requirement("metadata.name", "In", ("n",), of_name=True),
+        ),
+    )
+    assert shape.unmodelled == ()
+
+
+def test_whom_a_pod_keeps_out_is_read_with_its_namespaces() -> None:
+    selector = {"matchLabels": {"app": "a"}}
+    terms = [
+        {"topologyKey": "zone", "labelSelector": selector},
+        {"topologyKey": "host", "labelSelector": selector, "namespaces": ["lab"]},
+        {"topologyKey": "host", "labelSelector": {}, "namespaceSelector": {}},
+        {"topologyKey": "host"},
+    ]
+    spec = read(containers=[wants()], affinity={"podAntiAffinity": {AFFINITY: terms}})
+    a = LabelSelector({"app": "a"})
+
+    assert shape_of(spec).repels == (
+        Repulsion("zone", a),
+        Repulsion("host", a, ("lab",)),
+        Repulsion("host", LabelSelector(), None),
+        Repulsion("host", None),
     )
 
 
