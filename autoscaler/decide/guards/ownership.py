@@ -1,6 +1,7 @@
 """Fields and workloads that another controller owns."""
 
 from autoscaler.decide import marks
+from autoscaler.decide.advice import bounds_command, patch_of
 from autoscaler.decide.proposal import Judged, Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import World
@@ -32,15 +33,21 @@ def guard_field_owner(world: World, judged: Judged, proposal: Proposal, tally: T
     ref = workload.ref
     autoscaler = world.autoscalers.get((ref.namespace, ref.kind, ref.name))
     if autoscaler:
-        remedy = f"change {autoscaler.name}'s minReplicas ({autoscaler.minimum}) or maxReplicas ({autoscaler.maximum})"
         detail = f"HorizontalPodAutoscaler {autoscaler.name} owns replicas"
         if proposal.lever == "template":
             detail += ": size and replicas would chase each other"
-            remedy = f"change the size by hand, together with {autoscaler.name}'s target and bounds"
+            remedy = f"change the size, together with {autoscaler.name}'s target and bounds: {patch_of(judged, proposal)}"
+        elif autoscaler.minimum > proposal.after:
+            detail += f", at least {autoscaler.minimum}"
+            remedy = bounds_command(autoscaler, proposal.after)
+        else:
+            detail += f", {autoscaler.minimum} to {autoscaler.maximum}"
+            remedy = f"look at {autoscaler.name}'s metric: it may have {proposal.after} replicas, and keeps {proposal.before}"
         return Ruling(name, detail, Reason.OTHER_OWNER, remedy)
     field = "replicas" if proposal.lever == "scale" else "the template's resources"
     for owner in workload.field_owners:
         holds = owner.replicas if proposal.lever == "scale" else owner.template_resources
         if holds and owner.manager.startswith(world.policy.guards.field_owners):
-            return Ruling(name, f"{owner.manager} owns {field}", Reason.OTHER_OWNER)
+            remedy = f"change it where {owner.manager} has it from: {patch_of(judged, proposal)}"
+            return Ruling(name, f"{owner.manager} owns {field}", Reason.OTHER_OWNER, remedy)
     return Ruling(name, f"nobody else owns {field}")

@@ -54,10 +54,35 @@ def test_an_autoscaler_owns_the_replicas_of_its_target_and_with_them_the_size(
     assert reason == ask(resize(2, 1), autoscalers=hpa).reason
 
 
-def test_the_remedy_names_the_autoscaler_s_bounds() -> None:
+def test_the_remedy_is_the_command_that_lowers_the_autoscaler_s_bound() -> None:
     found = ask(rescale(2, 1), autoscalers=(Autoscaler("team", "hpa", "Deployment", "web", 2, 9),))
+    to_none = ask(rescale(2, 0), autoscalers=(Autoscaler("team", "h p", "Deployment", "web", 2, 9),))
 
-    assert found.remedy == "change hpa's minReplicas (2) or maxReplicas (9)"
+    assert found.detail == "HorizontalPodAutoscaler hpa owns replicas, at least 2"
+    assert found.remedy == """kubectl -n team patch hpa hpa --type=merge -p '{"spec":{"minReplicas":1}}'"""
+    assert (
+        to_none.remedy == """kubectl -n team patch hpa 'h p' --type=merge -p '{"spec":{"minReplicas":1}}'"""
+    )
+
+
+def test_an_autoscaler_that_may_go_lower_is_asked_why_it_does_not() -> None:
+    found = ask(rescale(2, 1), autoscalers=(Autoscaler("team", "hpa", "Deployment", "web", 1, 9),))
+
+    assert found.detail == "HorizontalPodAutoscaler hpa owns replicas, 1 to 9"
+    assert found.remedy == "look at hpa's metric: it may have 1 replicas, and keeps 2"
+
+
+def test_another_owner_s_remedy_is_the_exact_patch() -> None:
+    flux = FieldOwner("flux-controller", replicas=True, template_resources=True)
+    amount = '{"nvidia.com/gpu":"1"}'
+    container = f'{{"name":"main","resources":{{"limits":{amount},"requests":{amount}}}}}'
+
+    assert ask(rescale(2, 1), flux).remedy == (
+        'change it where flux-controller has it from: {"spec":{"replicas":1}}'
+    )
+    assert ask(resize(2, 1), flux).remedy == (
+        f'change it where flux-controller has it from: {{"spec":{{"template":{{"spec":{{"containers":[{container}]}}}}}}}}'
+    )
 
 
 def test_a_size_that_an_autoscaler_answers_to_is_changed_by_hand() -> None:
@@ -66,7 +91,7 @@ def test_a_size_that_an_autoscaler_answers_to_is_changed_by_hand() -> None:
     assert (
         found.detail == "HorizontalPodAutoscaler hpa owns replicas: size and replicas would chase each other"
     )
-    assert found.remedy == "change the size by hand, together with hpa's target and bounds"
+    assert found.remedy.startswith("change the size, together with hpa's target and bounds: {\"spec\":")
 
 
 @pytest.mark.parametrize(
