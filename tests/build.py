@@ -264,6 +264,8 @@ def policy(**sections: dict[str, Any]) -> Policy:
     """The default policy with wide budgets, and these fields changed (keys as in the policy file)."""
     wide = {
         "inFlight": 1000,
+        "actsPerCycle": 1000,
+        "podsPerHour": 100_000,
         "fleetPerHour": 1.0,
         "fleetPerDay": 1.0,
         "namespaceShare": 1.0,

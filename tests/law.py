@@ -256,12 +256,20 @@ def _size_limits(snapshot: Snapshot, action: Action) -> list[str]:
     return found
 
 
+def _ended(snapshot: Snapshot, action: Action) -> int:
+    """Pods that an action ends."""
+    if action.lever == "template":
+        return 0 if action.target.kind == "CronJob" else workload_of(snapshot, action).replicas
+    return 1 if action.lever == "evict" else action.before - action.after
+
+
 def _rates(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> list[str]:
     """Rates; what earlier acts spent is not this plan's fault, so they only count where the plan acts."""
     budgets = policy.budgets
     fleet = sum(n.allocatable.get(r, 0) for n in snapshot.nodes for r in policy.resources.boards)
-    hour = max(1, math.floor(Fraction(str(budgets.fleet_per_hour)) * fleet))
-    day = max(1, math.floor(Fraction(str(budgets.fleet_per_day)) * fleet))
+    grown = 2 ** max(0, min(snapshot.control.clean_days, budgets.max_doublings))
+    hour = max(1, math.floor(min(1, grown * Fraction(str(budgets.fleet_per_hour))) * fleet))
+    day = max(1, math.floor(min(1, grown * Fraction(str(budgets.fleet_per_day))) * fleet))
     share = max(1, math.floor(Fraction(str(budgets.namespace_share)) * hour))
     spent: Counter[str] = Counter()
     for act in snapshot.acts:
@@ -271,14 +279,23 @@ def _rates(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> list[
         for space in {act.ref.namespace, act.given_to or act.ref.namespace}:
             spent[f"in {space}"] += boards * (now_ms - act.at_ms < HOUR_MS)
         spent["in flight"] += not act.verified
-    limits = {"day": day, "hour": hour, "in flight": budgets.in_flight}
+        spent[f"by {act.method}"] += boards * (now_ms - act.at_ms < HOUR_MS)
+        spent["pods"] += max(0, act.pods) * (now_ms - act.at_ms < HOUR_MS)
+    limits = {"day": day, "hour": hour, "in flight": budgets.in_flight, "pods": budgets.pods_per_hour}
+    limits |= {"this cycle": budgets.acts_per_cycle}
+    limits |= {
+        f"by {method}": max(1, math.floor(Fraction(str(share)) * fleet))
+        for method, share in budgets.fleet_per_hour_by_kind.items()
+    }
     for action in plan.actions:
         given_to = action.seat.pod.namespace if action.seat else action.target.namespace
         spaces = {f"in {action.target.namespace}", f"in {given_to}"}
         limits |= dict.fromkeys(spaces, share)
         boards = action.before if action.lever == "evict" else action.saved_milli_boards // 1000
-        spent.update(dict.fromkeys(("day", "hour", *spaces), boards))
-        spent["in flight"] += action.seat is None or action.seat.more == 0
+        spent.update(dict.fromkeys(("day", "hour", f"by {action.method}", *spaces), boards))
+        for what in ("in flight", "this cycle"):
+            spent[what] += action.seat is None or action.seat.more == 0
+        spent["pods"] += _ended(snapshot, action)
     if not plan.actions:
         return []
     over = [f"{spent[what]} {what}, {limit} allowed" for what, limit in limits.items() if spent[what] > limit]

@@ -28,6 +28,7 @@ from autoscaler.decide.marks import ALLOWED_GPUS, DO_NOT_DISRUPT, EVICTABLE, MIN
 from autoscaler.model.cluster import (
     Autoscaler,
     Budget,
+    Control,
     FieldOwner,
     Limit,
     LimitRangeRow,
@@ -282,8 +283,10 @@ def limits(draw: st.DrawFn, *, used: int = 10) -> dict[str, Any]:
                 not_before_ms=NOW_MS + draw(mostly(-1, HOUR_MS)),
                 why="a test says so",
                 given_to=draw(mostly("", "team", "lab")),
+                pods=draw(mostly(0, 1, 4, -1)),
             )
         ),
+        "control": Control(clean_days=draw(mostly(0, -1, 1, 2, 8))),
     }
 
 
@@ -334,6 +337,8 @@ def policies(*, wild: bool = True) -> st.SearchStrategy[Policy]:
     share = st.sampled_from([0.0, 0.02, 0.3, 0.5, 0.95, 1.0])
     wide = {
         "inFlight": 1000,
+        "actsPerCycle": 1000,
+        "podsPerHour": 100_000,
         "fleetPerHour": 1.0,
         "fleetPerDay": 1.0,
         "namespaceShare": 1.0,
@@ -381,6 +386,10 @@ def policies(*, wild: bool = True) -> st.SearchStrategy[Policy]:
         },
         "budgets": {
             "inFlight": st.sampled_from([0, 1, 1000]),
+            "actsPerCycle": st.sampled_from([0, 1, 1000]),
+            "podsPerHour": st.sampled_from([0, 3, 1000]),
+            "maxDoublings": st.integers(0, 6),
+            "fleetPerHourByKind": st.dictionaries(st.sampled_from(["idle", "make-room", "scale-in"]), share),
             "fleetPerHour": share,
             "fleetPerDay": share,
             "namespaceShare": share,
@@ -692,6 +701,14 @@ def rates() -> st.SearchStrategy[Policy]:
             "budgets": st.fixed_dictionaries(
                 {
                     "inFlight": mostly(1000, 0, 1, 2),
+                    "actsPerCycle": mostly(1000, 0, 1, 2),
+                    "podsPerHour": mostly(1000, 0, 3),
+                    "maxDoublings": st.integers(0, 6),
+                    "fleetPerHourByKind": st.dictionaries(
+                        st.sampled_from(["right-size", "make-room"]),
+                        st.sampled_from([0.0, 0.1, 1.0]),
+                        max_size=1,
+                    ),
                     "fleetPerHour": mostly(1.0, 0.0, 0.1, 0.5),
                     "fleetPerDay": mostly(1.0, 0.0, 0.1, 0.5),
                     "namespaceShare": mostly(1.0, 0.0, 0.1, 0.5),
@@ -808,6 +825,14 @@ def yielding() -> st.SearchStrategy[Policy]:
             "budgets": st.fixed_dictionaries(
                 {
                     "inFlight": mostly(1000, 0, 1, 2),
+                    "actsPerCycle": mostly(1000, 0, 1, 2),
+                    "podsPerHour": mostly(1000, 0, 3),
+                    "maxDoublings": st.integers(0, 6),
+                    "fleetPerHourByKind": st.dictionaries(
+                        st.sampled_from(["right-size", "make-room"]),
+                        st.sampled_from([0.0, 0.1, 1.0]),
+                        max_size=1,
+                    ),
                     "fleetPerHour": share,
                     "namespaceShare": share,
                     "fleetPerDay": share,

@@ -8,6 +8,8 @@ from autoscaler.act.transitions import REMEMBERED_MS, RESTORING
 from autoscaler.model.cluster import PastAct, WorkloadRef
 from autoscaler.model.duration import LATEST_MS
 from autoscaler.model.ledger import Entry, Record
+from autoscaler.model.plan import Action
+from autoscaler.model.policy import DAY_MS
 
 _ALL_READ: Final[Mapping[WorkloadRef, str]] = MappingProxyType({})
 
@@ -52,8 +54,49 @@ def _row(entry: Entry, record: Record) -> PastAct:
         verified=not record.is_open,
         method="" if restoring else action.method,
         given_to=action.seat.pod.namespace if action.seat is not None else "",
+        pods=0 if restoring else _pods(action),
         reversals=entry.reversals,
         failures=entry.failures,
         not_before_ms=entry.not_before_ms,
         why=entry.why,
     )
+
+
+def _pods(action: Action) -> int:
+    """Pods that an act ends; a template is changed for every replica, and a CronJob's for runs to come."""
+    if action.lever == "evict":
+        return 1
+    if action.lever == "scale":
+        return abs(action.before - action.after)
+    if action.target.kind == "CronJob":
+        return 0
+    return abs(action.saved_milli_boards) // (1000 * max(1, abs(action.before - action.after)))
+
+
+def clean_days(entries: Iterable[Entry], *, now_ms: int) -> int:
+    """Whole days (UTC) in a row up to yesterday in which acts were verified and none went wrong; 0 if today one has.
+
+    A day without acts proves nothing and ends the row.
+    """
+    today = now_ms // DAY_MS
+    good: set[int] = set()
+    bad: set[int] = set()
+    for entry in entries:
+        for record in entry.records:
+            # Of a clock that was ahead: what went wrong then counts today.
+            day = min(today, max(record.intended_ms, record.closed_ms) // DAY_MS)
+            if _went_wrong(record):
+                bad.add(day)
+            elif record.state == "verified":
+                good.add(day)
+        if entry.reversals and entry.records:
+            bad.add(min(today, entry.records[-1].intended_ms // DAY_MS))
+    if today in bad:
+        return 0
+    return next(count for count in range(len(good) + 1) if today - 1 - count not in good - bad)
+
+
+def _went_wrong(record: Record) -> bool:
+    """It failed, somebody set another value, or it put something back."""
+    put_back = record.actor in RESTORING and record.state != "dropped"
+    return put_back or record.state in {"failed", "undone", "superseded"}

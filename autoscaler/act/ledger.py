@@ -10,7 +10,7 @@ from typing import Final
 
 from autoscaler.act import shards, transitions
 from autoscaler.act.contract import Api, AuthorityLostError, Site
-from autoscaler.act.history import past_acts
+from autoscaler.act.history import clean_days, past_acts
 from autoscaler.act.shards import Shard, decoder
 from autoscaler.act.transitions import RESTORING, InHandError
 from autoscaler.act.writer import Writer
@@ -85,6 +85,13 @@ class ConfigMapLedger:
     def past_acts(self) -> tuple[PastAct, ...]:
         """What cool-downs, back-offs and budgets need to know."""
         return past_acts(self.entries.values(), now_ms=self._now_ms(), unreadable=self.unreadable_refs)
+
+    @property
+    def clean_days(self) -> int:
+        """Days in a row without harm; none where an entry cannot be read, as it may tell of some."""
+        return (
+            0 if self.unreadable or self.fault else clean_days(self.entries.values(), now_ms=self._now_ms())
+        )
 
     async def load(self, api: Api) -> None:
         """Reads every shard; one that does not exist is empty."""

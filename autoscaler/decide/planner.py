@@ -5,6 +5,7 @@ from autoscaler.decide.assess import assess
 from autoscaler.decide.explain import Trail, explain_row
 from autoscaler.decide.fleet_health import fleet_health
 from autoscaler.decide.guards import CHANGE_GUARDS, SUBJECT_GUARDS
+from autoscaler.decide.guards.budgets import pods_of
 from autoscaler.decide.guards.disruption import budgets_of
 from autoscaler.decide.guards.limits import quota_charge
 from autoscaler.decide.guards.rollout import unavailable_of
@@ -152,6 +153,8 @@ def _effect(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> E
         quota=quota_charge(judged, proposal),
         disruptions=tuple((budget.name, taken) for budget in budgets_of(world, judged)),
         boards=proposal.saved_boards,
+        method=proposal.method,
+        pods=pods_of(judged, proposal),
     )
 
 

@@ -9,7 +9,7 @@ from autoscaler.model.resources import Vector, add, subtract
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one proposal uses while it is carried out: surge pods by node, quota, disruptions and boards changed.
+    """What one proposal uses while it is carried out: surge pods by node, quota, disruptions, boards changed and pods ended.
 
     Evictions of one seat are sent one after the other: together they are one act in flight.
     """
@@ -22,6 +22,8 @@ class Effect:
     boards: int = 0
     given_to: str = ""
     in_flight: int = 1
+    method: str = ""
+    pods: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class Tally:
     boards_day: int
     namespace_boards: dict[str, int]
     in_flight: int
+    method_boards: dict[str, int] = field(default_factory=dict)
+    pods_hour: int = 0
+    planned: int = 0
 
     @classmethod
     def of(cls, world: World) -> "Tally":
@@ -43,7 +48,9 @@ class Tally:
         hour = [a for a in acts if world.now_ms - a.at_ms < HOUR_MS]
         day = [a for a in acts if world.now_ms - a.at_ms < DAY_MS]
         namespaces: dict[str, int] = {}
+        methods: dict[str, int] = {}
         for act in hour:
+            methods[act.method] = methods.get(act.method, 0) + _boards(act.boards_milli)
             for name in {act.ref.namespace, act.given_to or act.ref.namespace}:
                 namespaces[name] = namespaces.get(name, 0) + _boards(act.boards_milli)
         return cls(
@@ -54,6 +61,8 @@ class Tally:
             boards_day=sum(_boards(a.boards_milli) for a in day),
             namespace_boards=namespaces,
             in_flight=sum(1 for a in acts if not a.verified),
+            method_boards=methods,
+            pods_hour=sum(max(0, a.pods) for a in hour),
         )
 
     def after(self, effect: Effect) -> "Tally":
@@ -76,6 +85,12 @@ class Tally:
             boards_day=self.boards_day + effect.boards,
             namespace_boards=spent,
             in_flight=self.in_flight + effect.in_flight,
+            method_boards={
+                **self.method_boards,
+                effect.method: self.method_boards.get(effect.method, 0) + effect.boards,
+            },
+            pods_hour=self.pods_hour + effect.pods,
+            planned=self.planned + effect.in_flight,
         )
 
 

@@ -244,7 +244,8 @@ class PastAct(msgspec.Struct, frozen=True):
 
     `method` is the plan's method, empty for what was put back. `reversals` (by others) and `failures` (of
     verification) are the workload's up to now, the same on each of its rows. Before `not_before_ms` the workload is
-    left alone, `why` says for what reason. `given_to` is the namespace that an eviction made room for.
+    left alone, `why` says for what reason. `given_to` is the namespace that an eviction made room for. `pods` is how
+    many it ended.
     """
 
     ref: WorkloadRef
@@ -257,18 +258,21 @@ class PastAct(msgspec.Struct, frozen=True):
     not_before_ms: Instant = -1
     why: str = ""
     given_to: str = ""
+    pods: Int64 = 0
 
 
 class Control(msgspec.Struct, frozen=True):
     """What an operator or the ledger says about acting at all; both texts are empty where nothing is in the way.
 
     `paused` is who paused the service and why. `ledger_fault` is why the ledger cannot be relied on. Before
-    `quiet_until_ms` the service has only just begun to lead.
+    `quiet_until_ms` the service has only just begun to lead. `clean_days` are the days in a row in which acts were
+    verified and none went wrong.
     """
 
     paused: str = ""
     ledger_fault: str = ""
     quiet_until_ms: Instant = -1
+    clean_days: Int64 = 0
 
 
 class Memory(msgspec.Struct, frozen=True):

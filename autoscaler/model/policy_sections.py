@@ -314,6 +314,34 @@ class Budgets(Section, frozen=True):
     pods_per_workload: Annotated[
         Ratio, Meta(description="share of a workload's replicas that may go at once, at least one")
     ] = 0.10
+    fleet_per_hour_by_kind: Annotated[
+        dict[Method, Ratio],
+        Meta(
+            description="share of the fleet's boards per hour that one kind of action may change, at least one; a kind without an entry has the fleet's"
+        ),
+    ] = {}
+    pods_per_hour: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="pods that may be ended in an hour; 500 is far under the thousands of a restart storm",
+        ),
+    ] = 500
+    acts_per_cycle: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="acts that one plan may begin; ten are read in a minute, and inFlight stops sooner",
+        ),
+    ] = 10
+    max_doublings: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=6,
+            description="fleetPerHour and fleetPerDay double after each clean day in a row (UTC; acts were verified and none went wrong), at most this often; 2 ends at 8 % and 40 %; 0 never",
+        ),
+    ] = 2
 
 
 class FreezeWindow(Section, frozen=True):

@@ -154,7 +154,12 @@ class Hands:
             fault = self.ledger.fault
         except KubeError as error:
             fault = f"the ledger cannot be read: {error}"
-        control = Control(paused=paused, ledger_fault=fault, quiet_until_ms=self._quiet_until_ms)
+        control = Control(
+            paused=paused,
+            ledger_fault=fault,
+            quiet_until_ms=self._quiet_until_ms,
+            clean_days=0 if fault else self.ledger.clean_days,
+        )
         self._memory = Memory(control=control)
         self._tell_memory(policy)
 

@@ -90,7 +90,11 @@ def _read(variable: PolicyVariable, text: str) -> Any:
 
 def _allowed(variable: PolicyVariable, error: Exception) -> str:
     options = list(_options(variable.kind))
-    if options and not _is_list(variable.kind):
+    if (
+        options
+        and not _is_list(variable.kind)
+        and not (_is_mapping(variable.kind) and "enum" not in str(error))
+    ):
         return f"allowed: {', '.join(options)}"
     return str(error).replace(", got `str`", "").replace("Expected", "expected")
 

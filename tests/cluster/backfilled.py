@@ -40,7 +40,12 @@ def eager_policy(job: str) -> Policy:
             "evidence": {"sourceJob": job, "fleetCoverage": 0.0, "fleetFall": 1.0},
             "need": {"historyWindow": "35m", "confidenceUnit": "5m", "minConfidence": 1.0},
             "methods": {"restartFactor": 0.0},
-            "budgets": {"inFlight": 1000, **dict.fromkeys(wide, 1.0)},
+            "budgets": {
+                "inFlight": 1000,
+                "actsPerCycle": 1000,
+                "podsPerHour": 100_000,
+                **dict.fromkeys(wide, 1.0),
+            },
             "modes": {"default": "apply"},
         }
     )

@@ -47,6 +47,8 @@ def eager_policy(job: str) -> Policy:
             "guards": {"cooldown": "0"},
             "budgets": {
                 "inFlight": 1000,
+                "actsPerCycle": 1000,
+                "podsPerHour": 100_000,
                 "fleetPerHour": 1.0,
                 "fleetPerDay": 1.0,
                 "namespaceShare": 1.0,

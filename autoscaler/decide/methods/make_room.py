@@ -279,7 +279,8 @@ def _eviction(judged: Judged, because: str, given_to: str) -> Proposal:
 
 def _pay(world: World, chosen: tuple[Candidate, ...], tally: Tally) -> Tally | Ruling:
     """The tally once all of them are evicted, or the limit that this would go over."""
-    too_many = never_fits(world, sum(one.proposal.saved_boards for one in chosen))
+    boards = sum(one.proposal.saved_boards for one in chosen)
+    too_many = never_fits(world, boards, method="make-room", pods=len(chosen))
     if too_many:
         return too_many
     for one in chosen:
@@ -294,6 +295,8 @@ def _pay(world: World, chosen: tuple[Candidate, ...], tally: Tally) -> Tally | R
                 boards=one.proposal.saved_boards,
                 given_to=one.proposal.given_to,
                 in_flight=int(one is chosen[-1]),
+                method=one.proposal.method,
+                pods=1,
             )
         )
     return tally

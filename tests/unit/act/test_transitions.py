@@ -310,9 +310,9 @@ def test_the_planner_hears_of_every_act_that_may_have_been_sent_within_a_day() -
     )
     every = {"failures": 1, "not_before_ms": NOW_MS + 7, "why": "words"}
     assert past_acts([entry], now_ms=NOW_MS) == (
-        PastAct(WEB, NOW_MS - 24 * HOUR_MS, 2000, verified=True, method="right-size", **every),
+        PastAct(WEB, NOW_MS - 24 * HOUR_MS, 2000, verified=True, method="right-size", pods=1, **every),
         PastAct(WEB, NOW_MS - 3, 0, verified=False, method="", **every),
-        PastAct(WEB, NOW_MS - 2, 1000, verified=True, method="make-room", given_to="lab", **every),
+        PastAct(WEB, NOW_MS - 2, 1000, verified=True, method="make-room", given_to="lab", pods=1, **every),
     )
 
 

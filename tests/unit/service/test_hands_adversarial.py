@@ -4,11 +4,13 @@ import asyncio
 from typing import Any
 
 import msgspec
-from act_worlds import GPU, NOW_MS, SET, ActWorld, change_action, entry_of, eviction, record_of
-from build import Spec, boards, cluster, policy
+import pytest
+from act_worlds import GPU, NOW_MS, SET, WEB, ActWorld, change_action, entry_of, eviction, record_of, uid_of
+from build import DAY_MS, Spec, boards, cluster, policy
 from service_fakes import ManualClock, RecordingLog, settle
 
 from autoscaler.act import shards
+from autoscaler.act.shards import TERM
 from autoscaler.decide import plan as decide_plan
 from autoscaler.kube.errors import Forbidden
 from autoscaler.model.cluster import WorkloadRef
@@ -288,3 +290,36 @@ async def test_a_ledger_that_cannot_be_made_ours_is_told_once() -> None:
 
     assert await taking is False
     assert hand.log.events() == ["ledger_not_ours"]
+
+
+def _hand_after_a_clean_day() -> Hand:
+    hand = Hand(ActWorld(shards=1))
+    act = record_of(change_action(4, 2), "verified", intended_ms=NOW_MS - DAY_MS, closed_ms=NOW_MS - DAY_MS)
+    hand.remember(entry_of(act))
+    return hand
+
+
+async def test_a_clean_day_of_the_ledger_is_known_to_the_next_plan() -> None:
+    hand = _hand_after_a_clean_day()
+    await hand.hands.refresh(RULES)
+
+    assert hand.hands.memory().control.clean_days == 1
+
+
+@pytest.mark.parametrize("fault", ["entry", "term"])
+async def test_no_day_counts_as_clean_where_the_ledger_cannot_be_read(fault: str) -> None:
+    hand = _hand_after_a_clean_day()
+    if fault == "entry":
+        hand.world.store_text(uid_of(JOB), '{"version": 99}')
+    else:
+        hand.world.server.objects[hand.world.shard_path(uid_of(WEB))]["metadata"]["annotations"] = {TERM: "x"}
+    await hand.hands.refresh(RULES)
+
+    assert hand.hands.memory().control.clean_days == 0
+
+
+async def test_where_nothing_may_act_no_day_is_clean() -> None:
+    hand = _hand_after_a_clean_day()
+    await hand.hands.refresh(policy(modes={"default": "recommend"}))
+
+    assert hand.hands.memory().control.clean_days == 0

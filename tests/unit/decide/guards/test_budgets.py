@@ -5,10 +5,10 @@ from build import NOW_MS, Spec, boards, cluster, judge, node, policy, rescale, r
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.decide.guards.budgets import at_least_one, guard_budgets, step_limit
+from autoscaler.decide.guards.budgets import at_least_one, guard_budgets, pods_of, step_limit
 from autoscaler.decide.proposal import Ruling
-from autoscaler.decide.tally import Tally
-from autoscaler.model.cluster import PastAct, WorkloadRef
+from autoscaler.decide.tally import Effect, Tally
+from autoscaler.model.cluster import Control, PastAct, WorkloadRef
 from autoscaler.model.policy import policy_from_dict
 
 ELSEWHERE = WorkloadRef("apps", "Deployment", "lab", "other")
@@ -150,3 +150,137 @@ def test_a_workload_loses_its_share_of_replicas_at_once_or_one(
     world, _ = judge(cluster(Spec()), policy(budgets={"podsPerWorkload": share}))
 
     assert at_once == step_limit(world, replicas)
+
+
+@pytest.mark.parametrize(
+    ("clean_days", "most", "hour"),
+    [(0, 2, 2), (1, 2, 4), (2, 2, 8), (9, 2, 8), (9, 0, 2), (6, 6, 100), (-3, 2, 2)],
+)
+def test_the_rates_double_after_each_clean_day_up_to_the_policy_s_limit(
+    clean_days: int, most: int, hour: int
+) -> None:
+    rules = policy_from_dict(
+        {"budgets": {"namespaceShare": 1.0, "fleetPerDay": 1.0, "maxDoublings": most, "podsPerWorkload": 1.0}}
+    )
+    snapshot = cluster(
+        Spec(seen=(boards(0.0),) * 102), nodes=(node(gpus=100),), control=Control(clean_days=clean_days)
+    )
+    world, judged = judge(snapshot, rules)
+
+    def reason(saved: int) -> str | None:
+        return guard_budgets(world, judged, rescale(102, 102 - saved), Tally.of(world)).reason
+
+    assert (reason(hour), reason(hour + 1)) == (None, "BudgetSpent")
+
+
+def test_a_doubled_rate_is_told_and_the_day_s_grows_with_it() -> None:
+    world, judged = judge(
+        cluster(Spec(seen=(boards(0.0),) * 50), nodes=(node(gpus=100),), control=Control(clean_days=1)),
+        policy_from_dict({"budgets": {"fleetPerHour": 0.1, "namespaceShare": 1.0}}),
+    )
+    spent = PastAct(ELSEWHERE, NOW_MS - 2 * 3_600_000, 15_000)
+    told = guard_budgets(world, judged, rescale(50, 30), Tally.of(world))
+    late, also = judge(
+        cluster(
+            Spec(seen=(boards(0.0),) * 50),
+            nodes=(node(gpus=100),),
+            control=Control(clean_days=1),
+            acts=(spent,),
+        ),
+        world.policy,
+    )
+
+    assert (told.reason, told.detail) == (None, "0 + 20 of 20 boards this hour, 2 x after clean days")
+    assert [guard_budgets(late, also, rescale(50, 50 - n), Tally.of(late)).reason for n in (5, 6)] == [
+        None,
+        "BudgetSpent",
+    ]
+
+
+OF_KIND = {"fleetPerHour": 1.0, "fleetPerDay": 1.0, "namespaceShare": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("saved", "acts", "share", "reason"),
+    [
+        (3, (), 0.03, None),
+        (4, (), 0.03, "BudgetSpent"),
+        (1, (PastAct(ELSEWHERE, NOW_MS, 3000, method="scale-in"),), 0.03, "BudgetSpent"),
+        (1, (PastAct(ELSEWHERE, NOW_MS, 3000, method="idle"),), 0.03, None),
+        (1, (PastAct(ELSEWHERE, NOW_MS - 3_600_000, 3000, method="scale-in"),), 0.03, None),
+        (1, (), 0.0, None),
+    ],
+)
+def test_a_kind_of_action_has_a_rate_of_its_own(
+    saved: int, acts: tuple[PastAct, ...], share: float, reason: str | None
+) -> None:
+    assert reason == rule(saved, *acts, fleetPerHourByKind={"scale-in": share}, **OF_KIND)
+    assert rule(saved, *acts, fleetPerHourByKind={"idle": 0.0}, **OF_KIND) is None
+
+
+def test_a_rate_of_a_kind_admits_no_more_than_the_fleet_s() -> None:
+    assert rule(3, fleetPerHourByKind={"scale-in": 1.0}, namespaceShare=1.0) == "BudgetSpent"
+    assert rule(2, fleetPerHourByKind={"scale-in": 1.0}, namespaceShare=1.0) is None
+
+
+def test_a_change_over_the_whole_rate_of_its_kind_is_told_the_value() -> None:
+    found = ruling(4, fleetPerHourByKind={"scale-in": 0.03}, **OF_KIND)
+
+    assert (
+        found.detail
+        == "4 boards at once are over the whole budget (hour 100, day 100, namespace 100, scale-in 3)"
+    )
+    assert found.remedy == "raise budgets.fleetPerHourByKind of scale-in to at least 0.04"
+
+
+@pytest.mark.parametrize(
+    ("saved", "acts", "allowed", "reason", "remedy"),
+    [
+        (3, (), 3, None, ""),
+        (4, (), 3, "BudgetSpent", "raise budgets.podsPerHour to at least 4"),
+        (1, (PastAct(ELSEWHERE, NOW_MS, pods=3),), 3, "BudgetSpent", ""),
+        (1, (PastAct(ELSEWHERE, NOW_MS - 3_600_000, pods=3),), 3, None, ""),
+        (
+            1,
+            (PastAct(ELSEWHERE, NOW_MS, pods=-9),),
+            0,
+            "BudgetSpent",
+            "raise budgets.podsPerHour to at least 1",
+        ),
+    ],
+)
+def test_pods_are_counted_as_well(
+    saved: int, acts: tuple[PastAct, ...], allowed: int, reason: str | None, remedy: str
+) -> None:
+    found = ruling(saved, *acts, podsPerHour=allowed, **OF_KIND)
+
+    assert (found.reason, found.remedy) == (reason, remedy)
+
+
+@pytest.mark.parametrize(("kind", "ended"), [("Deployment", 4), ("StatefulSet", 4), ("CronJob", 0)])
+def test_a_new_template_ends_every_pod_and_none_where_the_next_run_has_it(kind: str, ended: int) -> None:
+    _, judged = judge(cluster(Spec(kind=kind, gpus=2, seen=(boards(0.5, 0.0),) * 4)))
+
+    assert ended == pods_of(judged, resize(2, 1, replicas=4))
+
+
+@pytest.mark.parametrize(
+    ("planned", "allowed", "reason", "remedy"),
+    [
+        (1, 2, None, ""),
+        (2, 2, "BudgetSpent", ""),
+        (0, 0, "BudgetSpent", "raise budgets.actsPerCycle to at least 1"),
+    ],
+)
+def test_one_plan_begins_no_more_acts_than_allowed(
+    planned: int, allowed: int, reason: str | None, remedy: str
+) -> None:
+    rules = policy_from_dict({"budgets": {"actsPerCycle": allowed, "inFlight": 9, **OF_KIND}})
+    world, judged = judge(cluster(Spec(seen=(boards(0.0),) * 20), nodes=(node(gpus=100),)), rules)
+    tally = Tally.of(world)
+    for _ in range(planned):
+        tally = tally.after(Effect("lab", method="idle", boards=1, pods=1))
+    found = guard_budgets(world, judged, rescale(20, 19), tally)
+
+    assert (found.reason, found.remedy) == (reason, remedy)
+    assert (tally.method_boards, tally.pods_hour) == ({"idle": planned} if planned else {}, planned)
