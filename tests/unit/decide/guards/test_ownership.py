@@ -91,7 +91,7 @@ def test_a_size_that_an_autoscaler_answers_to_is_changed_by_hand() -> None:
     assert (
         found.detail == "HorizontalPodAutoscaler hpa owns replicas: size and replicas would chase each other"
     )
-    assert found.remedy.startswith("change the size, together with hpa's target and bounds: {\"spec\":")
+    assert found.remedy.startswith('change the size, together with hpa\'s target and bounds: {"spec":')
 
 
 @pytest.mark.parametrize(
