@@ -4,7 +4,7 @@ What is not modelled (pod affinity, topology spread, claims) is named in `PodSha
 fit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from autoscaler.decide.node_marks import why_leaving
 from autoscaler.decide.world import POD_SEATS
@@ -44,17 +44,18 @@ def _compares(requirement: Requirement, value: str | None) -> bool:
     return left > right if requirement.operator == "Gt" else left < right
 
 
+def holds_any(node: NodeRow, terms: Iterable[tuple[Requirement, ...]]) -> bool:
+    """Whether the node meets one of the alternatives; one that states nothing is met by none (core/v1 `NodeSelectorTerm`)."""
+    return any(all(requirement_holds(r, node.labels, name=node.name) for r in term) for term in terms if term)
+
+
 def admits(node: NodeRow, shape: PodShape) -> bool:
     """Whether the node's state, labels and taints let a pod of this shape in, room aside."""
     if not node.ready or why_leaving(node):
         return False
     if any(node.labels.get(key) != value for key, value in shape.node_selector.items()):
         return False
-    if shape.node_terms and not any(
-        all(requirement_holds(r, node.labels, name=node.name) for r in term)
-        for term in shape.node_terms
-        if term
-    ):
+    if shape.node_terms and not holds_any(node, shape.node_terms):
         return False
     return all(
         taint.effect not in {"NoSchedule", "NoExecute"} or tolerates(shape.tolerations, taint)

@@ -116,6 +116,10 @@ _DRA_VERSIONS: Final = ("v1beta2", "v1beta1")
 RESOURCE_CLAIM = Kind("ResourceClaim", "resourceclaims", _DRA, "v1", wire.ResourceClaim, _DRA_VERSIONS)
 RESOURCE_SLICE = Kind("ResourceSlice", "resourceslices", _DRA, "v1", wire.ResourceSlice, _DRA_VERSIONS)
 DEVICE_CLASS = Kind("DeviceClass", "deviceclasses", _DRA, "v1", wire.DeviceClass, _DRA_VERSIONS)
+PERSISTENT_VOLUME_CLAIM = Kind(
+    "PersistentVolumeClaim", "persistentvolumeclaims", "", "v1", wire.PersistentVolumeClaim
+)
+PERSISTENT_VOLUME = Kind("PersistentVolume", "persistentvolumes", "", "v1", wire.PersistentVolume)
 NODE_CLAIM = Kind("NodeClaim", "nodeclaims", "karpenter.sh", "v1", wire.NodeClaim, ("v1beta1",))
 
 KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
@@ -139,6 +143,8 @@ KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
             RESOURCE_SLICE,
             DEVICE_CLASS,
             NODE_CLAIM,
+            PERSISTENT_VOLUME_CLAIM,
+            PERSISTENT_VOLUME,
         )
     }
 )

@@ -31,6 +31,8 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
 
     `shape` indexes `Snapshot.shapes`, `workload` indexes `Snapshot.workloads`.
     `annotations` holds only marks that guards read. Times are -1 where the event has not happened.
+    `volume_terms` has an entry for each of its volumes that is tied to places: the alternatives (any of) of requirements
+    (all of) on a node; no alternative at all where it is not known.
     `nominated_node` is where the scheduler, or we, keep a seat for a waiting pod.
     """
 
@@ -53,6 +55,7 @@ class PodRow(msgspec.Struct, frozen=True, gc=False):
     unschedulable: str = ""
     restarts: int = 0
     nominated_node: str = ""
+    volume_terms: tuple[tuple[tuple[Requirement, ...], ...], ...] = ()
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):

@@ -51,9 +51,10 @@ from autoscaler.observe.owners import Key, OwnedRow, OwnerWalk
 from autoscaler.observe.plausible import plausible
 from autoscaler.observe.pods import PlainPod, PodEntry, PodsView
 from autoscaler.observe.series import ProfileSeries, SeriesReading, ServingRow
-from autoscaler.observe.shapes import content_key, content_of
+from autoscaler.observe.shapes import Places, content_key, content_of
 from autoscaler.observe.stores import StoresView
 from autoscaler.observe.unattributed import count_unattributed
+from autoscaler.observe.volumes import volume_terms
 
 _HANDOVER_INTERVALS: Final = 2
 """An exporter may show the former owner for as many scrapes after a device changed hands."""
@@ -90,7 +91,7 @@ def assemble(
     pod_shapes = [shapes.index(entry.shape) for entry in entries]
     workloads, workload_index = _workloads(walk.rows, shapes, Counter(keys))
     pods = tuple(
-        _pod_row(entry, shape, workload_index[key])
+        _pod_row(entry, shape, workload_index[key], volume_terms(entry, stores))
         for entry, shape, key in zip(entries, pod_shapes, keys, strict=True)
     )
     held = held_boards(pods, shapes.rows, boards=(_DIVISIBLE,), plain=plain)
@@ -304,7 +305,7 @@ def _workloads(
     return tuple(rows), index
 
 
-def _pod_row(entry: PodEntry, shape: int, workload: int) -> PodRow:
+def _pod_row(entry: PodEntry, shape: int, workload: int, terms: tuple[Places, ...]) -> PodRow:
     return PodRow(
         namespace=entry.namespace,
         name=entry.name,
@@ -325,6 +326,7 @@ def _pod_row(entry: PodEntry, shape: int, workload: int) -> PodRow:
         unschedulable=entry.unschedulable,
         restarts=entry.restarts,
         nominated_node=entry.nominated_node,
+        volume_terms=terms,
     )
 
 

@@ -42,7 +42,8 @@ _NONE_YET: Final = PodClaims()
 class PodEntry(msgspec.Struct, frozen=True, gc=False):
     """A pod that holds or wants accelerators, or has claims that may be for such; its fields are those of `PodRow`.
 
-    The owner is not yet walked, and the devices of claims are not yet part of the shape's demand.
+    The owner is not yet walked, and the devices of claims are not yet part of the shape's demand. `volumes` names its
+    persistent volume claims.
     """
 
     namespace: str
@@ -65,6 +66,7 @@ class PodEntry(msgspec.Struct, frozen=True, gc=False):
     restarts: int
     nominated_node: str
     claims: PodClaims | None = None
+    volumes: tuple[str, ...] = ()
 
 
 class PlainPod(msgspec.Struct, frozen=True, gc=False):
@@ -255,6 +257,7 @@ class PodStore:
             restarts=sum(container.restart_count for container in status.container_statuses or ()),
             nominated_node=sys.intern(status.nominated_node_name),
             claims=claims,
+            volumes=volumes_of(meta.name, spec),
         )
 
     def _share(self, labels: dict[str, str]) -> dict[str, str]:
@@ -262,6 +265,18 @@ class PodStore:
         if len(self._labels) >= _SHARED_LABELS:
             self._labels.clear()
         return self._labels.setdefault(key, labels)
+
+
+def volumes_of(pod_name: str, spec: wire.PodSpec) -> tuple[str, ...]:
+    """The persistent volume claims of a pod; an ephemeral one is named after its pod and volume."""
+    claims = (
+        volume.persistent_volume_claim.claim_name
+        if volume.persistent_volume_claim is not None
+        else f"{pod_name}-{volume.name}"
+        for volume in spec.volumes or ()
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None
+    )
+    return tuple(sorted(set(claims)))
 
 
 def claims_of(spec: wire.PodSpec, status: wire.PodStatus) -> PodClaims | None:

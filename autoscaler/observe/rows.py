@@ -18,7 +18,7 @@ from autoscaler.model.cluster import (
 from autoscaler.model.shapes import Requirement, Taint
 from autoscaler.observe.marks import kept_marks, time_ms
 from autoscaler.observe.quantities import ratios_of, vector_of
-from autoscaler.observe.shapes import label_selector
+from autoscaler.observe.shapes import Places, label_selector, node_requirements
 
 
 def node_row(item: wire.Node) -> NodeRow:
@@ -55,6 +55,19 @@ def node_claim_row(item: wire.NodeClaim) -> NodeClaimRow:
         created_ms=max(0, time_ms(meta.creation_timestamp)),
         deleting=meta.deletion_timestamp is not None,
     )
+
+
+def bound_volume(item: wire.PersistentVolumeClaim) -> str | None:
+    """The volume that a claim is bound to; None where it is bound to none."""
+    return item.spec.volume_name or None
+
+
+def volume_places(item: wire.PersistentVolume) -> Places | None:
+    """Where a volume can be mounted, as alternatives of requirements; None where that is anywhere."""
+    affinity = item.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return None
+    return tuple(map(node_requirements, affinity.required.node_selector_terms or ()))
 
 
 def namespace_row(item: wire.Namespace) -> NamespaceRow:

@@ -6,7 +6,7 @@ bytes are the same object. Two levels, since environment and arguments differ be
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -30,6 +30,9 @@ DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """An extended resource of this name asks for devices of the class that follows (servers from 1.34)."""
 _REMEMBERED: Final = 8192
 """Specifications recognised without being read again; each costs some 100 bytes."""
+
+Places: TypeAlias = tuple[tuple[Requirement, ...], ...]
+"""Alternatives (any of) of requirements (all of) on a node."""
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _key_encoder = msgspec.msgpack.Encoder()
@@ -207,13 +210,15 @@ def _hints(container: wire.Container, faults: list[str]) -> tuple[str, ...]:
 
 
 def _node_terms(spec: wire.PodSpec) -> tuple[tuple[Requirement, ...], ...]:
+    return tuple(map(node_requirements, _required_terms(spec)))
+
+
+def node_requirements(term: wire.NodeSelectorTerm) -> tuple[Requirement, ...]:
+    """The requirements of one term, on labels and on the node's name; none match no node."""
     return tuple(
-        tuple(
-            Requirement(key=r.key, operator=r.operator, values=tuple(r.values or ()), of_name=of_name)
-            for found, of_name in ((term.match_expressions, False), (term.match_fields, True))
-            for r in found or ()
-        )
-        for term in _required_terms(spec)
+        Requirement(key=r.key, operator=r.operator, values=tuple(r.values or ()), of_name=of_name)
+        for found, of_name in ((term.match_expressions, False), (term.match_fields, True))
+        for r in found or ()
     )
 
 

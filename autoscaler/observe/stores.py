@@ -26,7 +26,7 @@ from autoscaler.observe import claims, rows
 from autoscaler.observe.claims import ClaimsView
 from autoscaler.observe.entries import OwnerLink, WorkloadEntry, WorkloadReader
 from autoscaler.observe.pods import PodStore, PodsView
-from autoscaler.observe.shapes import ShapeTable
+from autoscaler.observe.shapes import Places, ShapeTable
 
 
 class Named(Protocol):
@@ -100,6 +100,8 @@ class StoresView(msgspec.Struct, frozen=True):
     pods: PodsView
     nodes: Mapping[str, NodeRow] = {}
     node_claims: Mapping[str, NodeClaimRow] = {}
+    bound_volumes: Mapping[str, str] = {}
+    volume_places: Mapping[str, Places] = {}
     namespaces: Mapping[str, NamespaceRow] = {}
     priority_classes: Mapping[str, PriorityClassRow] = {}
     replica_sets: Mapping[str, OwnerLink] = {}
@@ -138,6 +140,8 @@ class Stores:
         self.resource_slices = RowStore(claims.slice_row)
         self.device_classes = RowStore(claims.class_row)
         self.node_claims = RowStore(rows.node_claim_row)
+        self.bound_volumes = RowStore(rows.bound_volume)
+        self.volume_places = RowStore(rows.volume_places)
 
     @property
     def writers(self) -> Mapping[str, Any]:
@@ -160,6 +164,8 @@ class Stores:
             "ResourceSlice": self.resource_slices,
             "DeviceClass": self.device_classes,
             "NodeClaim": self.node_claims,
+            "PersistentVolumeClaim": self.bound_volumes,
+            "PersistentVolume": self.volume_places,
         }
 
     def freeze(self) -> StoresView:
@@ -168,6 +174,8 @@ class Stores:
             pods=self.pods.freeze(),
             nodes=self.nodes.freeze(),
             node_claims=self.node_claims.freeze(),
+            bound_volumes=self.bound_volumes.freeze(),
+            volume_places=self.volume_places.freeze(),
             namespaces=self.namespaces.freeze(),
             priority_classes=self.priority_classes.freeze(),
             replica_sets=self.replica_sets.freeze(),

@@ -19,6 +19,7 @@ from autoscaler.decide.guards.subject import (
     unjudged,
 )
 from autoscaler.decide.marks import EVICTABLE
+from autoscaler.decide.placement import admits, holds_any
 from autoscaler.decide.proposal import Judged, Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import World, is_board
@@ -110,6 +111,25 @@ def guard_own_scheduler(world: World, judged: Judged) -> Ruling:
     return Ruling(name, f"placed by {unit.shape.scheduler}", None if known else Reason.FOREIGN_SCHEDULER)
 
 
+def guard_bound_volumes(world: World, judged: Judged) -> Ruling:
+    """A pod whose volumes can be mounted on its own node alone would wait there for as long as its seat is taken."""
+    name, (unit,) = "volumes", judged.case.units
+    terms = unit.pod.volume_terms
+    if not terms:
+        return Ruling(name, "no volume is tied to a place")
+    places = [
+        row.name
+        for row in world.snapshot.nodes
+        if row.name != unit.pod.node
+        and all(holds_any(row, places) for places in terms)
+        and admits(row, unit.shape)
+    ]
+    if not places:
+        detail = f"no node but {unit.pod.node} can mount its volumes, as far as is known"
+        return Ruling(name, detail, Reason.VOLUME_BOUND)
+    return Ruling(name, f"{len(places)} other nodes can mount its volumes")
+
+
 _SUBJECT: Final = (
     guard_system,
     guard_protection,
@@ -120,6 +140,7 @@ _SUBJECT: Final = (
     guard_job,
     guard_settled,
     guard_own_scheduler,
+    guard_bound_volumes,
     guard_last_replica,
     guard_clock_skew,
     guard_start_grace,

@@ -98,6 +98,7 @@ from autoscaler.kube.wire.pod import (
     Volume,
     environment,
 )
+from autoscaler.kube.wire.storage import PersistentVolume, PersistentVolumeClaim
 from autoscaler.kube.wire.timestamps import parse_rfc3339_ms
 from autoscaler.kube.wire.workload import (
     CronJob,
@@ -181,6 +182,8 @@ __all__ = [
     "NodeStatus",
     "ObjectMeta",
     "OwnerReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Pod",
     "PodAffinity",
     "PodAffinityTerm",

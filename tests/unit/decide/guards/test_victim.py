@@ -1,15 +1,16 @@
 from typing import Any
 
 import pytest
-from build import HOUR_MS, MINUTE_MS, NOW_MS, Board, Spec, boards, burst, cluster, judge, policy
+from build import HOUR_MS, MINUTE_MS, NOW_MS, Board, Spec, boards, burst, cluster, judge, node, policy
 from msgspec.structs import replace
 
-from autoscaler.decide.guards.victim import guard_evictable, judge_victim
+from autoscaler.decide.guards.victim import guard_bound_volumes, guard_evictable, judge_victim
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.yielding import alone
-from autoscaler.model.cluster import NamespaceRow, PastAct, WorkloadRef
+from autoscaler.model.cluster import NamespaceRow, NodeRow, PastAct, WorkloadRef
 from autoscaler.model.reasons import Reason
+from autoscaler.model.shapes import Requirement
 from autoscaler.model.snapshot import KindAccess
 
 MARK = {"gpu-autoscaler.io/do-not-disrupt": "true"}
@@ -138,3 +139,41 @@ def test_a_unit_that_holds_nothing_gives_nothing() -> None:
     world, judged = judge(replace(snapshot, pods=(replace(first, shape=second.shape), second)), name="burst")
 
     assert guard_evictable(world, alone(world, judged, 0)).reason == "NoLever"
+
+
+def tied(*terms: tuple[tuple[Requirement, ...], ...], nodes: tuple[NodeRow, ...] = ()) -> Ruling:
+    """A unit on node-1 whose volumes are tied to these places."""
+    here = node("node-1", labels={"zone": "a", "kubernetes.io/hostname": "node-1"})
+    world, judged = judge(cluster(Spec(pod={"volume_terms": terms}), nodes=(here, *nodes)))
+    return guard_bound_volumes(world, judged)
+
+
+ZONE_A = ((Requirement("zone", "In", ("a",)),),)
+ZONE_B = ((Requirement("zone", "In", ("b",)),),)
+HOME = ((Requirement("kubernetes.io/hostname", "In", ("node-1",)),),)
+
+
+@pytest.mark.parametrize(
+    ("terms", "reason"),
+    [
+        ((), None),
+        ((ZONE_A,), None),
+        (((*ZONE_B, *ZONE_A),), None),
+        ((HOME,), "VolumeBound"),
+        ((ZONE_A, HOME), "VolumeBound"),
+        ((ZONE_B,), "VolumeBound"),
+        (((),), "VolumeBound"),
+        ((((),),), "VolumeBound"),
+    ],
+)
+def test_a_pod_stays_whose_volumes_no_other_node_can_mount(
+    terms: tuple[tuple[tuple[Requirement, ...], ...], ...], reason: str | None
+) -> None:
+    assert tied(*terms, nodes=(node("node-2", labels={"zone": "a"}),)).reason == reason
+
+
+def test_a_node_that_takes_no_pods_mounts_nothing_for_them() -> None:
+    assert (
+        tied(ZONE_A, nodes=(node("node-2", labels={"zone": "a"}, unschedulable=True),)).reason
+        == "VolumeBound"
+    )
