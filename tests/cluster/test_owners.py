@@ -195,8 +195,15 @@ async def test_an_owner_who_applies_between_plan_and_act_wins_and_after_an_undo_
 
         done = await executor.execute(await halving(room), writer, actor="apply", recheck=unchanged)
         between = await live(room, "deployment", "app")
-        await undo_all(ledger, executor, writer)
-        after = await live(room, "deployment", "app")
+
+        async def put_back() -> dict[str, Any]:
+            await undo_all(ledger, executor, writer)
+            return await live(room, "deployment", "app")
+
+        # While the rollout runs its controller writes the status, and one try may meet a conflict.
+        after = await eventually(
+            put_back, lambda item: boards_of(item) == boards_of(before), what="what was there before"
+        )
 
     assert (beaten.kind, ledger_then, note_then["note"]) == ("conflict", {}, "changed meanwhile")
     assert (done.kind, boards_of(between)) == ("done", 1)
