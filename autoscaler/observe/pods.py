@@ -115,22 +115,23 @@ class _Table:
         old = self.pods.get(key)
         self.pods[key] = entry
         if old is not None:
-            self._count(old, -1)
-        self._count(entry, 1)
-        if type(entry) is PodEntry and entry.claims is not None:
+            self._forget(key, old)
+        if type(entry) is PlainPod:
+            self._count(entry, 1)
+            if entry.repels:
+                self._repelling.add(key)
+        elif type(entry) is PodEntry and entry.claims is not None:
             self._claimants.add(key)
-        else:
-            self._claimants.discard(key)
-        if type(entry) is PlainPod and entry.repels:
-            self._repelling.add(key)
-        else:
-            self._repelling.discard(key)
 
     def drop(self, key: str) -> None:
         old = self.pods.pop(key, None)
+        if old is not None:
+            self._forget(key, old)
+
+    def _forget(self, key: str, old: Entry) -> None:
         self._claimants.discard(key)
         self._repelling.discard(key)
-        if old is not None:
+        if type(old) is PlainPod:
             self._count(old, -1)
 
     def freeze(self) -> PodsView:
@@ -139,8 +140,8 @@ class _Table:
             dict(self.pods), dict(self._taken), frozenset(self._claimants), frozenset(self._repelling)
         )
 
-    def _count(self, entry: Entry, sign: int) -> None:
-        if type(entry) is not PlainPod or not entry.node:
+    def _count(self, entry: PlainPod, sign: int) -> None:
+        if not entry.node:
             return
         use = self._use(entry.node)
         use.pods += sign
@@ -191,11 +192,11 @@ class PodStore:
         """Put pods into the side table; a pod that has not changed keeps its present row."""
         if self._side is None:
             raise RuntimeError("a page came before its relist began")
-        known = self._live.pods
+        known, entry_of, put = self._live.pods, self._entry, self._side.put
         for pod in items:
-            key, entry = self._entry(pod)
+            key, entry = entry_of(pod)
             old = known.get(key)
-            self._side.put(key, old if old is not None and old == entry else entry)
+            put(key, old if old is not None and old == entry else entry)
 
     def commit_relist(self, resource_version: str, /) -> None:  # noqa: ARG002 - part of the writer protocol
         """Readers see the side table from now on; what only the old one used is forgotten."""
@@ -222,7 +223,10 @@ class PodStore:
         key = f"{meta.namespace}/{meta.name}"
         if status.phase in _TERMINAL:
             return key, FINISHED
-        demand, claims = self._shapes.plain_demand(spec), claims_of(spec, status)
+        demand = self._shapes.plain_demand(spec)
+        # Asked here already: most pods have none, and there are many.
+        has_claims = spec.resource_claims or status.extended_resource_claim_status is not None
+        claims = claims_of(spec, status) if has_claims else None
         if demand is None or claims is not None:
             return key, self._accelerated(meta, spec, status, claims)
         repels = self._shapes.repels(spec) if spec.affinity is not None else ()
@@ -246,7 +250,7 @@ class PodStore:
             annotations=kept_marks(meta.annotations),
             node=sys.intern(spec.node_name),
             phase=sys.intern(status.phase or "Pending"),
-            revision=next((sys.intern(labels[name]) for name in _REVISIONS if name in labels), ""),
+            revision=_revision(labels),
             created_ms=max(0, time_ms(meta.creation_timestamp)),
             started_ms=time_ms(status.start_time),
             ready_ms=ready_ms,
@@ -254,7 +258,7 @@ class PodStore:
             deleting=meta.deletion_timestamp is not None,
             mirror=MIRROR in (meta.annotations or {}),
             unschedulable=unschedulable,
-            restarts=sum(container.restart_count for container in status.container_statuses or ()),
+            restarts=sum([container.restart_count for container in status.container_statuses or ()]),
             nominated_node=sys.intern(status.nominated_node_name),
             claims=claims,
             volumes=volumes_of(meta.name, spec),
@@ -267,16 +271,24 @@ class PodStore:
         return self._labels.setdefault(key, labels)
 
 
+def _revision(labels: Mapping[str, str]) -> str:
+    """The hash that the pod's controller gave its template; empty where it gives none."""
+    for name in _REVISIONS:
+        if name in labels:
+            return sys.intern(labels[name])
+    return ""
+
+
 def volumes_of(pod_name: str, spec: wire.PodSpec) -> tuple[str, ...]:
     """The persistent volume claims of a pod; an ephemeral one is named after its pod and volume."""
-    claims = (
+    claims = [
         volume.persistent_volume_claim.claim_name
         if volume.persistent_volume_claim is not None
         else f"{pod_name}-{volume.name}"
         for volume in spec.volumes or ()
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None
-    )
-    return tuple(sorted(set(claims)))
+    ]
+    return tuple(sorted(set(claims))) if claims else ()
 
 
 def claims_of(spec: wire.PodSpec, status: wire.PodStatus) -> PodClaims | None:

@@ -59,15 +59,7 @@ class ShapeTable:
         A device class asked for by name counts as one until it is known; claims do not. Not to be changed: equal pods
         share it.
         """
-        key = _key_encoder.encode(
-            (
-                [c.resources for c in spec.containers or ()],
-                [(c.resources, c.restart_policy) for c in spec.init_containers]
-                if spec.init_containers
-                else None,
-                spec.overhead,
-            )
-        )
+        key = _resources_key(spec)
         if key in self._demands:
             return self._demands[key]
         demand = None
@@ -152,6 +144,15 @@ def shape_of(spec: wire.PodSpec, *, template: bool = False) -> PodShape:
         cross_namespace=_crosses_namespaces(spec.affinity),
         faults=tuple(faults),
     )
+
+
+def _resources_key(spec: wire.PodSpec) -> bytes:
+    """Equal for what asks for equal amounts. Most pods have one container: it alone is encoded, and no list is like it."""
+    containers, init = spec.containers or (), spec.init_containers
+    if len(containers) == 1 and not init and not spec.overhead:
+        return _key_encoder.encode(containers[0].resources)
+    before = [(c.resources, c.restart_policy) for c in init] if init else None
+    return _key_encoder.encode(([c.resources for c in containers], before, spec.overhead))
 
 
 def _relevant(spec: wire.PodSpec) -> tuple[Any, ...]:
