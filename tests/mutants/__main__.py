@@ -44,12 +44,15 @@ def main() -> int:
             copies.put(_copied(Path(folder) / str(number)))
         if not _passes(Path(folder) / "0", [CORE]):
             sys.exit("the tests fail without a mutant")
-        lives = list(pool.map(lambda case: _lives(copies, *case), cases))
-    survivors = [case for case, alive in zip(cases, lives, strict=True) if alive]
-    for path, mutant in survivors:
-        print(json.dumps({"survivor": f"{path}:{mutant.line}", "what": mutant.what}), flush=True)
+        survivors = 0
+        for (path, mutant), alive in zip(
+            cases, pool.map(lambda case: _lives(copies, *case), cases), strict=True
+        ):
+            if alive:
+                survivors += 1
+                print(json.dumps({"survivor": f"{path}:{mutant.line}", "what": mutant.what}), flush=True)
     seconds = round(time.monotonic() - started)
-    print(json.dumps({"mutants": len(cases), "survivors": len(survivors), "seconds": seconds}), flush=True)
+    print(json.dumps({"mutants": len(cases), "survivors": survivors, "seconds": seconds}), flush=True)
     return 1 if survivors or not cases else 0
 
 
