@@ -25,7 +25,7 @@ async def test_a_long_list_is_read_page_by_page_and_said(tmp_path: Path) -> None
         taken = await read_live(load_settings(world.environ), world.environ, Policy(), show=said.append)
 
     assert [node.name for node in taken.nodes] == [f"node-{index}" for index in range(7)]
-    assert [words for words in said if words.startswith("Node")] == ["Node 0", "Node 3", "Node 6"]
+    assert [words for words in said if words.startswith("Node ")] == ["Node 0", "Node 3", "Node 6"]
     assert {row.state for row in taken.access} == {"available"}
     assert taken.server_version == "v1.36.3"
 
