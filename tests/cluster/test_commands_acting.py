@@ -91,7 +91,7 @@ async def stage(room: Room) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def people(cluster: Cluster) -> AsyncIterator[dict[str, Person]]:
-    stories = ["approved", "changed", "again", "served", "verified", "protected"]
+    stories = ["approved", "changed", "again", "served", "verified", "protected", "patched"]
     async with staged(cluster, dict.fromkeys(stories, stage)) as rooms:
         found = {}
         for name, room in rooms.items():
@@ -251,7 +251,7 @@ async def test_a_protected_workload_is_left_alone_until_the_word_is_taken_back(
 
 
 async def test_a_plan_as_patches_is_what_kubectl_takes(people: dict[str, Person], tmp_path: Path) -> None:
-    person = people["protected"]
+    person = people["patched"]
     room = person.room
     await person.plans(tmp_path / "plan.yaml")
     patch = tmp_path / "patch.yaml"
