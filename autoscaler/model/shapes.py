@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -108,7 +109,16 @@ _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 def layout_key(name: str) -> str:
     """An argument's or variable's name in one spelling: `--tensor-parallel-size`, `trainer.tensorParallelSize` and the like."""
+    return _usual_key(name) if len(name) <= _USUAL else _key(name)
+
+
+def _key(name: str) -> str:
     return _CAMEL.sub("_", name.lstrip("-+").rpartition(".")[2]).replace("-", "_").lower()
+
+
+_USUAL: Final = 64
+"""Longer names are not remembered: strangers choose them."""
+_usual_key = lru_cache(maxsize=4096)(_key)
 
 
 def scheduler_demand(containers: Iterable[ContainerShape], overhead: Mapping[str, int]) -> Vector:

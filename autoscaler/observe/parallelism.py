@@ -6,6 +6,7 @@ patterns are broad; a stated count is a hint whatever it is, since scripts compu
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from autoscaler.kube.wire import Container, environment
@@ -89,4 +90,9 @@ def _is_stated(key: str, rest: str, *, launched: bool, name: str) -> bool:
 
 
 def _is_layout(key: str) -> bool:
-    return len(key) <= _MAX_NAME and _LONG.fullmatch(key) is not None
+    return len(key) <= _MAX_NAME and _names_a_layout(key)
+
+
+@lru_cache(maxsize=4096)
+def _names_a_layout(key: str) -> bool:
+    return _LONG.fullmatch(key) is not None

@@ -5,7 +5,7 @@ bytes are the same object. Two levels, since environment and arguments differ be
 """
 
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -91,7 +91,7 @@ class ShapeTable:
 
     def shape(self, spec: wire.PodSpec) -> PodShape:
         """The shape of a specification; equal content gives the same object. Faults are in the shape."""
-        key = blake2b(_key_encoder.encode(_relevant(spec)), digest_size=16).digest()
+        key = sha256(_key_encoder.encode(_relevant(spec))).digest()
         shape = self._by_spec.get(key)
         if shape is None:
             built = shape_of(spec, template=self._templates)
