@@ -44,9 +44,12 @@ async def test_an_exporter_that_is_started_again_keeps_boards_and_loads(own_clus
     await own_cluster.start("gpu-exporter")
     after = await own_cluster.exporter.boards()
 
+    async def load_is_shown() -> bool:
+        return "0.950000" in await own_cluster.exporter.metrics()
+
     still_live = {board.pod_uid for board in after}
     assert {board for board in before if board.pod_uid in still_live} <= set(after)
-    assert "0.950000" in await own_cluster.exporter.metrics()
+    await own_cluster.until(load_is_shown, what="the trainer's load", timeout_s=60)
 
 
 async def test_an_api_server_that_is_started_again_has_its_objects(own_cluster: Cluster) -> None:
