@@ -121,6 +121,7 @@ def _count(world: World, assessed: Iterable[tuple[Case, Assessment]]) -> _Count:
     count, before = _Count(), world.snapshot.watch.units
     now_ms, within_ms = world.now_ms, int(world.policy.evidence.fleet_fall_within)
     spare: dict[str, int] = {}
+    sights: dict[Sight, Sight] = {}
     for case, unit, observation in _judged(world, assessed):
         past = before.get(unit.pod.uid)
         is_measured = isinstance(observation, Measured)
@@ -138,10 +139,11 @@ def _count(world: World, assessed: Iterable[tuple[Case, Assessment]]) -> _Count:
         count.lost += was_measured and not is_measured
         count.named += past is not None and (is_seen or is_nameless)
         count.unnamed += was_seen and is_nameless
-        count.sights[unit.pod.uid] = Sight(
+        sight = Sight(
             now_ms if is_measured else was.measured_ms if was_measured else -1,
             now_ms if is_seen else was.seen_ms if was_seen else -1,
         )
+        count.sights[unit.pod.uid] = sights.setdefault(sight, sight)
     return count
 
 

@@ -99,7 +99,7 @@ class Need(msgspec.Struct, frozen=True):
     confidence: float
 
 
-class Check(msgspec.Struct, frozen=True):
+class Check(msgspec.Struct, frozen=True, gc=False):
     """One rule with its numbers, for the explanation."""
 
     rule: str

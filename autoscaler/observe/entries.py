@@ -4,6 +4,7 @@ A row's `template` and counts of runs are filled in by the assembly; everything 
 """
 
 import sys
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -15,6 +16,8 @@ from autoscaler.observe.marks import kept_marks, time_ms
 from autoscaler.observe.shapes import ShapeTable, claims_devices
 
 _ENDS: Final = ("Complete", "Failed")
+_SHARED: Final = 4096
+"""Pods of one owner and workloads at rest are most of a cluster: their rows share what is equal."""
 
 
 class OwnerRef(msgspec.Struct, frozen=True, gc=False):
@@ -60,14 +63,20 @@ def controller_of(meta: wire.ObjectMeta) -> OwnerRef | None:
     """The owner that controls the object; owners that only want to be outlived are not it."""
     for ref in meta.owner_references or ():
         if ref.controller:
-            group, slash, _ = ref.api_version.partition("/")
-            return OwnerRef(
-                sys.intern(group if slash else ""),
-                sys.intern(ref.kind),
-                sys.intern(ref.name),
-                sys.intern(ref.uid),
-            )
+            return _owner(ref.api_version, ref.kind, ref.name, ref.uid)
     return None
+
+
+@lru_cache(maxsize=_SHARED)
+def _owner(api_version: str, kind: str, name: str, uid: str) -> OwnerRef:
+    group, slash, _ = api_version.partition("/")
+    return OwnerRef(sys.intern(group if slash else ""), sys.intern(kind), sys.intern(name), sys.intern(uid))
+
+
+@lru_cache(maxsize=_SHARED)
+def _shared(rollout: Rollout) -> Rollout:
+    """An equal rollout that another workload may have too."""
+    return rollout
 
 
 class WorkloadReader:
@@ -104,7 +113,9 @@ class WorkloadReader:
             progress_deadline_s=_count(spec.progress_deadline_seconds, 600),
         )
         row = msgspec.structs.replace(
-            _row(item.metadata, "apps", "Deployment"), replicas=_count(spec.replicas), rollout=rollout
+            _row(item.metadata, "apps", "Deployment"),
+            replicas=_count(spec.replicas),
+            rollout=_shared(rollout),
         )
         return WorkloadEntry(row, self._shape(spec.template), controller_of(item.metadata))
 

@@ -23,7 +23,7 @@ GUARD: Final = "recheck"
 
 
 class LatestReading(Generic[S]):
-    """The metrics store's newest reading."""
+    """The metrics store's newest reading, kept while something may act on it: a large one weighs tens of megabytes."""
 
     def __init__(self, query: Callable[[Policy], Awaitable[S]], clock: Clock) -> None:
         self._query = query
@@ -34,7 +34,7 @@ class LatestReading(Generic[S]):
         """A new one."""
         began_s = self._clock.monotonic_s()
         reading = await self._query(policy)
-        self._kept = (reading, began_s)
+        self._kept = (reading, began_s) if policy.modes.acting else None
         return reading
 
     async def recent(self, policy: Policy) -> S:
