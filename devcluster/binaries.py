@@ -56,6 +56,11 @@ def ensure_binaries() -> Binaries:
     return Binaries(control_plane_dir=built[CONTROL_PLANE.name], prometheus_dir=built[PROMETHEUS.name])
 
 
+def ensure_on_demand(pin_set: PinSet) -> Path:
+    """The folder (`bin`, `data`) of a set that only some tests need, built now if this machine has not built it before."""
+    return _ensure(pin_set, cache_root())
+
+
 def _ensure(pin_set: PinSet, root: Path) -> Path:
     final = root / f"{pin_set.name}-{pin_set.key()}"
     if final.exists():
@@ -79,9 +84,10 @@ def _file_lock(path: Path, name: str) -> Iterator[None]:
 
 
 def _build(pin_set: PinSet, root: Path, final: Path) -> None:
+    what = f"building {', '.join(pin_set.binaries)}" if pin_set.binaries else "copying data"
     _say(
-        f"{pin_set.name}: building {', '.join(pin_set.binaries)} from pinned sources, "
-        f"once; expect about {pin_set.expected_minutes} minutes on two cores"
+        f"{pin_set.name}: {what} from pinned sources, once; "
+        f"expect about {pin_set.expected_minutes} minutes on two cores"
     )
     started_s = time.monotonic()
     go = go_command(root)
@@ -89,7 +95,11 @@ def _build(pin_set: PinSet, root: Path, final: Path) -> None:
     try:
         binaries_dir = workshop / "bin"
         binaries_dir.mkdir()
-        _install(pin_set, go, binaries_dir, started_s)
+        if pin_set.binaries:
+            _install(pin_set, go, binaries_dir, started_s)
+        else:
+            for module, _ in pin_set.copied_modules:
+                _ask_go(pin_set, go, "mod", "download", module)
         _copy_module_data(pin_set, go, workshop / "data")
         workshop.chmod(0o755)
         workshop.rename(final)
@@ -144,21 +154,27 @@ def _show_progress(
 def _copy_module_data(pin_set: PinSet, go: Path, target: Path) -> None:
     target.mkdir()
     for module, folders in pin_set.copied_modules:
-        answer = subprocess.run(
-            [go, "list", "-m", "-f", "{{.Dir}}", module],
-            cwd=pin_set.directory,
-            env=os.environ | BUILD_ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if answer.returncode != 0:
-            raise BuildError(f"the module {module} was not found:\n{answer.stderr}")
+        found = _ask_go(pin_set, go, "list", "-m", "-f", "{{.Dir}}", module)
         for folder in folders:
             destination = target / folder
             destination.mkdir(parents=True)
-            for path in (Path(answer.stdout.strip()) / folder).glob("*.yaml"):
+            for path in (Path(found.strip()) / folder).glob("*.yaml"):
                 shutil.copyfile(path, destination / path.name)
+
+
+def _ask_go(pin_set: PinSet, go: Path, *arguments: str) -> str:
+    """What a `go` command over the pins prints."""
+    answer = subprocess.run(
+        [go, *arguments],
+        cwd=pin_set.directory,
+        env=os.environ | BUILD_ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if answer.returncode != 0:
+        raise BuildError(f"go {' '.join(arguments)} failed for {pin_set.name}:\n{answer.stderr}")
+    return answer.stdout
 
 
 def _say(text: str) -> None:

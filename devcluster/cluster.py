@@ -29,6 +29,7 @@ from devcluster.identities import (
     ADMIN_USER,
     CONTROLLER_MANAGER_USER,
     EXPORTER_USER,
+    KUEUE_USER,
     KWOK_USER,
     SCHEDULER_USER,
     make_identities,
@@ -51,6 +52,7 @@ _KUBECONFIG_USERS = {
     "kube-controller-manager": CONTROLLER_MANAGER_USER,
     "kube-scheduler": SCHEDULER_USER,
     "kwok": KWOK_USER,
+    "kueue": KUEUE_USER,
 }
 
 
@@ -163,6 +165,11 @@ class Cluster:
             f"{namespace}.{name}", {"tokenFile": str(token_path)}, namespace=namespace
         )
 
+    def kubeconfig_of(self, user: str) -> Path:
+        """The kubeconfig of one of the control plane's own identities."""
+        names = {known: name for name, known in _KUBECONFIG_USERS.items()}
+        return self._layout.kubeconfig(names[user])
+
     def audit_events(self) -> list[audit.AuditEvent]:
         """Every audited request so far, in the order of the log."""
         return audit.read_events(self.audit_log)
@@ -252,6 +259,10 @@ class Cluster:
             if time.monotonic() > deadline_s:
                 raise DevclusterError(f"waited {timeout_s:.0f} s in vain for {what}; logs in {self.logs_dir}")
             await asyncio.sleep(_POLL_INTERVAL_S)
+
+    async def answers(self, url: str) -> bool:
+        """Whether a URL answers with 200 now."""
+        return await _answers(url)
 
     async def start_all(self) -> None:
         """Start every component: the store, then the API server, then all others at once."""

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 ADMIN_USER = "devcluster-admin"
 KWOK_USER = "devcluster-kwok"
 EXPORTER_USER = "devcluster-gpu-exporter"
+KUEUE_USER = "devcluster-kueue"
 SCHEDULER_USER = "system:kube-scheduler"
 CONTROLLER_MANAGER_USER = "system:kube-controller-manager"
 
@@ -37,6 +38,7 @@ def make_identities() -> dict[str, Identity]:
         ADMIN_USER: (_MASTERS,),
         KWOK_USER: (_MASTERS,),
         EXPORTER_USER: (_MASTERS,),
+        KUEUE_USER: (_MASTERS,),
         SCHEDULER_USER: (),
         CONTROLLER_MANAGER_USER: (),
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 PINS_DIR = Path(__file__).parent / "pins"
 KUBERNETES_VERSION = "v1.36.3"
 PROMETHEUS_VERSION = "0.313.5"
+KUEUE_VERSION = "v0.17.0"
 NEEDED_GO = (1, 26, 0)
 
 BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
@@ -27,10 +28,12 @@ class PinSet:
     """One Go module of pins and the binaries that it yields.
 
     `renames` maps the name under which Go installs a binary to the name we use.  `copied_modules` maps a
-    module path to the folders of data files inside it that are needed at run time.
+    module path to the folders of data files inside it that are needed at run time.  `pins` is the folder of pins where
+    that is not the name's own; a set without binaries only copies data.
     """
 
     name: str
+    pins: str = ""
     binaries: tuple[str, ...]
     expected_minutes: int
     ldflags: str
@@ -41,7 +44,7 @@ class PinSet:
     @property
     def directory(self) -> Path:
         """The folder with the module's go.mod and go.sum."""
-        return PINS_DIR / self.name
+        return PINS_DIR / (self.pins or self.name)
 
     def install_arguments(self) -> list[str]:
         """The arguments of `go` that build and install every binary of the set in one go."""
@@ -87,4 +90,24 @@ PROMETHEUS = PinSet(
     tags="remove_all_sd,netgo",
 )
 
+KUEUE = PinSet(
+    name="kueue",
+    binaries=("kueue",),
+    expected_minutes=4,
+    ldflags="-s -w",
+    copied_modules=(("sigs.k8s.io/kueue", ("config/components/crd/bases", "config/components/webhook")),),
+)
+
+KUEUE_CRDS = PinSet(
+    name="kueue-crds",
+    pins="kueue",
+    binaries=(),
+    expected_minutes=1,
+    ldflags="",
+    copied_modules=(("sigs.k8s.io/kueue", ("config/components/crd/bases",)),),
+)
+
 ALL_PIN_SETS = (CONTROL_PLANE, PROMETHEUS)
+"""What every devcluster needs."""
+ON_DEMAND_PIN_SETS = (KUEUE, KUEUE_CRDS)
+"""What is built only when a test asks for it."""

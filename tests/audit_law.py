@@ -8,7 +8,8 @@ both are sequences of audit events in the order in which the server received the
 - L3 every change is written down before it is sent: the ledger carries an open record of it, written by the same process;
 - L4 a process changes something only while the lease is its own and was renewed lately;
 - L5 one workload is changed at most once per cool-down, putting back aside;
-- L6 what is changed is an amount of one container, a replica count, an eviction, a nomination or a deletion cost.
+- L6 what is changed is an amount of one container, a replica count, whether Kueue may admit, an eviction, a nomination or
+  a deletion cost.
 """
 
 import json
@@ -218,6 +219,9 @@ def _shape_breaches(write: Write) -> list[str]:
     elif resource in {f"{kind}/scale" for kind in WORKLOADS}:
         found += [] if version else ["L2 no version"]
         found += [] if set(body.get("spec") or {}) == {"replicas"} else ["L6 more than replicas"]
+    elif resource == "workloads":
+        found += [] if version else ["L2 no version"]
+        found += [] if set(body.get("spec") or {}) == {"active"} else ["L6 more than active"]
     elif resource in WORKLOADS:
         found += [] if version else ["L2 no version"]
         found += _template_breaches(body.get("spec") or {})
@@ -248,7 +252,8 @@ def _ledger_breaches(history: History, write: Write) -> list[str]:
         pods = [action.get("pod"), (action.get("seat") or {}).get("pod"), *action.get("leaving", [])]
         names = {(pod["namespace"], pod["name"]) for pod in pods if pod}
         target = action["target"]
-        about = (write.namespace, write.name) in names | {(target["namespace"], target["name"])}
+        written = (action.get("through") or target)["name"]
+        about = (write.namespace, write.name) in names | {(target["namespace"], written)}
         about = about or _is_stuck_pod_of(record, write)
         if about and (record["agent"] == write.agent or not write.accepted):
             return []

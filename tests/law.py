@@ -64,6 +64,10 @@ def _change_by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms
     if not found:
         found += _too_little(snapshot, action, policy)
     found += _against_statements(snapshot, action, policy)
+    if action.lever == "deactivate":
+        return found + _through_kueue(snapshot, action, policy, now_ms)
+    if _is_kueue_s(snapshot, action):
+        found.append("changes what Kueue manages")
     levers = {("apps", "Deployment"), ("apps", "StatefulSet")}
     if action.lever == "template":
         levers.add(("batch", "CronJob"))
@@ -83,6 +87,46 @@ def _change_by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms
         found.append("changes what an autoscaler answers to")
     found += _at_a_bad_time(snapshot, action, policy, now_ms)
     return found + (_size_limits(snapshot, action) if action.lever == "template" else [])
+
+
+def _is_kueue_s(snapshot: Snapshot, action: Action) -> bool:
+    uids = {action.uid, *(pod.uid for pod in live_pods(snapshot, action))}
+    return any(
+        uids.intersection(row.owners) and row.namespace == action.target.namespace and not row.finished
+        for row in snapshot.kueue_workloads
+    )
+
+
+def _through_kueue(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
+    """Only what one Workload stands for, which is active, admitted, and controlled by a kind that Kueue suspends."""
+    pods, found = live_pods(snapshot, action), list[str]()
+    rows = [row for row in snapshot.kueue_workloads if action.through and row.uid == action.through.uid]
+    row = rows[0] if len(rows) == 1 else None
+    good = row is not None and row.active and row.reserved and row.admitted
+    if not good or row is None or row.evicted or row.finished or row.controller != action.uid:
+        found.append("releases what Kueue has not admitted")
+    if action.target.kind in {"Deployment", "StatefulSet", "Pod", "CronJob", "DaemonSet"}:
+        found.append("has Kueue delete pods")
+    if action.saved_milli_boards <= 0 or (action.before, action.after) != (1, 0) or action.pods != len(pods):
+        found.append("saves nothing")
+    if not all(pod.ready and not pod.deleting for pod in pods):
+        found.append("acts on pods that are not ready")
+    if any(act.ref == action.target and now_ms - act.at_ms < policy.guards.cooldown for act in snapshot.acts):
+        found.append("acts within the cool-down")
+    if any(
+        row.kind == "PodDisruptionBudget" and row.state not in {"available", "absent"}
+        for row in snapshot.access
+    ):
+        found.append("a limit could not be read")
+    if any(
+        "gpu-autoscaler.io/do-not-disrupt" in n.annotations
+        for n in snapshot.namespaces
+        if n.name == action.target.namespace
+    ):
+        found.append("ignores a mark")
+    if any(snapshot.shapes[pod.shape].priority >= 2_000_000_000 for pod in pods):
+        found.append("touches a priority over the floor")
+    return found
 
 
 def _at_a_bad_time(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:
@@ -156,7 +200,7 @@ def _too_little(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]
     Where several sources are complete, the one that shows the least is believed.
     """
     agreed = bool(stated(snapshot, action, "min-replicas")) or policy.methods.allow_zero_replicas
-    if action.method == "idle" and agreed:
+    if action.method in {"idle", "deactivate"} and agreed:
         return []
     table, target, found = snapshot.holders, policy.need.target_utilization, []
     lasted, peaks = [], []
@@ -222,6 +266,10 @@ def _against_statements(snapshot: Snapshot, action: Action, policy: Policy) -> l
     floors, counts = stated(snapshot, action, "min-replicas"), stated(snapshot, action, "allowed-gpus")
     roles, consent = stated(snapshot, action, "role"), counts
     found = []
+    if action.lever == "deactivate":
+        if max(map(int, floors), default=1) > 0:
+            found.append("stops what nobody agreed to stop")
+        return found
     if action.lever == "scale":
         consent = floors if action.method == "idle" else []
         least = max(map(int, floors), default=0 if policy.methods.allow_zero_replicas else 1)
@@ -260,6 +308,8 @@ def _ended(snapshot: Snapshot, action: Action) -> int:
     """Pods that an action ends."""
     if action.lever == "template":
         return 0 if action.target.kind == "CronJob" else workload_of(snapshot, action).replicas
+    if action.lever == "deactivate":
+        return len(live_pods(snapshot, action))
     return 1 if action.lever == "evict" else action.before - action.after
 
 
@@ -302,7 +352,10 @@ def _rates(snapshot: Snapshot, plan: Plan, policy: Policy, now_ms: int) -> list[
     for action in plan.actions:
         replicas = workload_of(snapshot, action).replicas
         at_once = max(1, math.floor(Fraction(str(budgets.pods_per_workload)) * replicas))
-        if _taken(workload_of(snapshot, action), action) > at_once:
+        whole = (
+            action.lever == "deactivate"
+        )  # Kueue stops all of it or nothing, and its owner agreed to nothing
+        if not whole and _taken(workload_of(snapshot, action), action) > at_once:
             over.append(f"{action.target}: more pods at once than the workload's budget")
     return over
 
@@ -494,6 +547,8 @@ def _moves(rollout: Rollout, replicas: int) -> tuple[int, int]:
 
 
 def _taken(workload: Workload, action: Action) -> int:
+    if action.lever == "deactivate":
+        return action.pods
     if action.lever == "scale":
         return action.before - action.after
     if action.lever == "evict" or workload.ref.kind == "CronJob":
@@ -508,7 +563,7 @@ def _taken(workload: Workload, action: Action) -> int:
 def _disruptions(snapshot: Snapshot, plan: Plan, budget: Budget) -> list[str]:
     taken, found = 0, []
     for action in plan.actions:
-        left = action.after if action.lever == "scale" else 1
+        left = action.after if action.lever in {"scale", "deactivate"} else 1
         pods = [p for p in live_pods(snapshot, action) if p.namespace == budget.namespace]
         if action.pod:
             pods, left = [p for p in pods if p.uid == action.pod.uid], 1

@@ -39,6 +39,7 @@ from autoscaler.model.cluster import (
 )
 from autoscaler.model.evidence import HolderTable, Source, UnownedDevice
 from autoscaler.model.history import WorkloadHistory
+from autoscaler.model.kueue import ClusterQueueRow, CohortRow, KueueWorkload
 from autoscaler.model.plan import Action, Plan, Seat
 from autoscaler.model.policy import Policy, policy_from_dict
 from autoscaler.model.selectors import LabelRequirement, LabelSelector
@@ -155,7 +156,7 @@ def _wilder(draw: st.DrawFn, spec: Spec) -> Spec:
     owner = FieldOwner("argocd-controller", replicas=True, template_resources=True)
     return spec.but(
         kind=draw(mostly(spec.kind, "Job", "CronJob", "Pod", "DaemonSet", "Notebook")),
-        group=draw(mostly("apps", "apps.kruise.io")),
+        group=draw(mostly("apps", "batch", "apps.kruise.io")),
         resource=draw(mostly(GPU, "nvidia.com/gpu.shared", "gpuconfig.com/gpu")),
         replicas=draw(st.sampled_from([None, None, None, None, 0, 1, 5, -1])),
         annotations=draw(st.one_of(st.just(spec.annotations), _wild_annotations())),
@@ -287,7 +288,36 @@ def limits(draw: st.DrawFn, *, used: int = 10) -> dict[str, Any]:
             )
         ),
         "control": Control(clean_days=draw(mostly(0, -1, 1, 2, 8))),
+        "kueue_workloads": tuple(draw(admissions(name=f"w{n}")) for n in range(draw(st.integers(0, 3)))),
+        "cluster_queues": some(
+            lambda _: ClusterQueueRow(
+                "gpus", cohort=draw(mostly("", "all")), unreadable=draw(mostly((), ("x",)))
+            )
+        ),
+        "cohorts": some(lambda _: CohortRow("all", parent=draw(mostly("", "all", "up")))),
     }
+
+
+@st.composite
+def admissions(draw: st.DrawFn, *, name: str) -> KueueWorkload:
+    """A Workload of Kueue that may stand for a workload of `worlds()`, for a pod of it, or for nothing that is there."""
+    owner = f"uid-team-{name}"
+    return KueueWorkload(
+        namespace=draw(mostly("team", "lab")),
+        name=f"job-{name}",
+        uid=f"uid-job-{name}",
+        resource_version="7",
+        controller=draw(mostly(owner, "", "uid-of-nobody")),
+        owners=draw(mostly((owner,), (f"{owner}-0",), (owner, f"{owner}-0"), ())),
+        queue="main",
+        active=draw(mostly(True, False)),
+        reserved=draw(mostly(True, False)),
+        admitted=draw(mostly(True, False)),
+        finished=draw(mostly(False, True)),
+        evicted=draw(mostly("", "Preempted")),
+        cluster_queue=draw(mostly("gpus", "", "gone")),
+        asks=draw(mostly({GPU: 1}, {}, {GPU: 2**62})),
+    )
 
 
 @st.composite

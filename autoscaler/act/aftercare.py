@@ -24,8 +24,8 @@ async def disown(action: Action, writer: Writer) -> None:
     last refusal where that never helped.
     """
     for attempt in range(DISOWN_TRIES):
-        live = await writer.workload(action.target)
-        if live is None or live.uid != action.uid:
+        live = await writer.written(action)
+        if live is None:
             return
         request = disown_request(action, live)
         if request is None:

@@ -66,6 +66,8 @@ def _pods(action: Action) -> int:
     """Pods that an act ends; a template is changed for every replica, and a CronJob's for runs to come."""
     if action.lever == "evict":
         return 1
+    if action.lever == "deactivate":
+        return action.pods
     if action.lever == "scale":
         return abs(action.before - action.after)
     if action.target.kind == "CronJob":

@@ -17,12 +17,13 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 def gone(action: Action) -> Outcome:
     """The workload that was judged is no longer there."""
-    return Outcome("gone", f"{action.target.kind} {action.target} of uid {action.uid} is no longer there")
+    ref, uid = action.written
+    return Outcome("gone", f"{ref.kind} {ref} of uid {uid} is no longer there")
 
 
 def unfit_workload(action: Action, live: LiveWorkload, *, restoring: bool) -> Outcome | None:
     """The workload is the one that was judged, and the field is where the change starts from."""
-    if live.uid != action.uid or live.deleting:
+    if live.uid != action.written[1] or live.deleting:
         return gone(action)
     value = live.value(action.lever, resource=action.resource, container=action.container)
     if value == action.before:
@@ -101,4 +102,5 @@ def _change(action: Action) -> tuple[object, ...]:
         action.before,
         action.after,
         action.pod,
+        action.through,
     )

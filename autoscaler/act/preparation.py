@@ -54,7 +54,7 @@ async def prepare(
 async def _change(
     action: Action, writer: Writer, recheck: Recheck | None, *, restoring: bool
 ) -> Prepared | Outcome:
-    live = await writer.workload(action.target)
+    live = await writer.workload(action.written[0])
     if live is None:
         return preflight.gone(action)
     unfit = preflight.unfit_workload(action, live, restoring=restoring)
@@ -137,7 +137,7 @@ async def _rehearse_steps(steps: tuple[Step, ...], writer: Writer) -> Outcome | 
 
 async def _rehearse_change(action: Action, act: Step, writer: Writer) -> Outcome | None:
     answer = await writer.send(Site.DRY_RUN, act.request.rehearsed(), workload_decoder)
-    shown = live_workload(action.target, answer, of_scale=action.lever == "scale")
+    shown = live_workload(action.written[0], answer, of_scale=action.lever == "scale")
     value = shown.value(action.lever, resource=action.resource, container=action.container)
     if value == action.after:
         return None

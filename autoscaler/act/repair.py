@@ -57,9 +57,10 @@ async def _look(record: Record, writer: Writer) -> tuple[_End | None, str]:
         pod = await writer.pod(action.pod)
         happened = pod is None or pod.deleting
         return ("acted", "the pod has gone") if happened else (None, "")
-    live = await writer.workload(action.target)
-    if live is None or live.uid != action.uid:
-        return "gone", f"no {action.target.kind} {action.target} of uid {action.uid}"
+    live = await writer.written(action)
+    if live is None:
+        ref, uid = action.written
+        return "gone", f"no {ref.kind} {ref} of uid {uid}"
     value = live.value(action.lever, resource=action.resource, container=action.container)
     if value == action.after and live.own_entries:
         return "acted", "found done"

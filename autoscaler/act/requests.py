@@ -12,9 +12,10 @@ from urllib.parse import quote
 import msgspec
 
 from autoscaler.act.live import LivePod, LiveWorkload
+from autoscaler.kube.kinds import KUEUE_WORKLOAD
 from autoscaler.kube.session import WriteVerb
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.plan import Action, PodRef
+from autoscaler.model.plan import KUEUE_GROUP, Action, PodRef
 
 FIELD_MANAGER: Final = "gpu-autoscaler"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -28,6 +29,7 @@ _PATHS: Final = {
     ("apps", "Deployment"): ("/apis/apps/v1", "deployments"),
     ("apps", "StatefulSet"): ("/apis/apps/v1", "statefulsets"),
     ("batch", "CronJob"): ("/apis/batch/v1", "cronjobs"),
+    (KUEUE_GROUP, "Workload"): (KUEUE_WORKLOAD.base_path, KUEUE_WORKLOAD.plural),
 }
 
 
@@ -79,9 +81,12 @@ def _segment(name: str) -> str:
 
 
 def change_request(action: Action, live: LiveWorkload) -> Request:
-    """The change of a template or of replicas; raises `NoRequestError` where the live object offers no such field."""
+    """The change of a template, of replicas or of Kueue's word; raises `NoRequestError` where the live object offers no such field."""
     metadata = {"uid": live.uid, "resourceVersion": live.resource_version}
-    path = workload_path(action.target)
+    path = workload_path(action.written[0])
+    if action.lever == "deactivate":
+        body = {"metadata": metadata, "spec": {"active": bool(action.after)}}
+        return Request("PATCH", path, body, _MERGE, _MANAGED)
     if action.lever == "scale":
         body = {"metadata": metadata, "spec": {"replicas": action.after}}
         return Request("PATCH", f"{path}/scale", body, _MERGE, _MANAGED)
@@ -114,7 +119,7 @@ def disown_request(action: Action, live: LiveWorkload) -> Request | None:
             {"op": "test", "path": f"{entry}/manager", "value": FIELD_MANAGER},
             {"op": "remove", "path": entry},
         ]
-    return Request("PATCH", workload_path(action.target), steps, _JSON_PATCH, _MANAGED)
+    return Request("PATCH", workload_path(action.written[0]), steps, _JSON_PATCH, _MANAGED)
 
 
 def cost_request(pod: PodRef, live: LivePod) -> Request:

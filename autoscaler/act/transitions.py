@@ -146,7 +146,7 @@ def _consequences(entry: Entry, record: Record, *, at_ms: int, guards: Guards) -
             why = f"verification failed ({failures} in a row): {record.detail}"
             counted = msgspec.structs.replace(entry, failures=failures)
             return _left_alone(counted, _later(at_ms, _backoff(guards, failures)), why)
-        case "superseded":
+        case "superseded" | "gone" if record.state == "superseded" or record.action.through is not None:
             # Neither the value from before the act nor the act's own: an earlier value of ours is not there either.
             change = change_of(entry, record.action)
             return entry if change is None else _without(entry, change)
@@ -197,8 +197,8 @@ def _acted(entry: Entry, record: Record, *, at_ms: int, guards: Guards) -> Entry
 
 def change_by(action: Action, original: int) -> Change:
     """Our value in the field that an action changes, once it is done."""
-    if action.lever == "scale":
-        return Change(lever="scale", original=original, current=action.after)
+    if action.lever != "template":
+        return Change(lever=action.lever, original=original, current=action.after, through=action.through)
     return Change(
         lever=action.lever,
         original=original,
@@ -212,10 +212,9 @@ def is_about(change: Change, action: Action) -> bool:
     """Whether the change is of the field that the action changes."""
     if change.lever != action.lever:
         return False
-    return change.lever == "scale" or (change.resource, change.container) == (
-        action.resource,
-        action.container,
-    )
+    if change.lever != "template":
+        return change.through == action.through
+    return (change.resource, change.container) == (action.resource, action.container)
 
 
 def _without(entry: Entry, change: Change) -> Entry:

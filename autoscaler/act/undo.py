@@ -126,7 +126,7 @@ async def evict_stuck(pods: Sequence[PodRef], writer: Writer) -> list[str]:
 def reverse_action(entry: Entry, change: Change, *, actor: Restorer) -> Action:
     """The action that puts a value back."""
     identity = f"{actor}|{entry.uid}|{change.lever}|{change.resource}|{change.container}|{change.current}|{change.original}"
-    what = f"{change.resource} of container {change.container}" if change.container else "replicas"
+    what = field_of(change)
     return Action(
         id=hashlib.sha256(identity.encode()).hexdigest()[:12],
         method=_method(entry, change),
@@ -141,7 +141,15 @@ def reverse_action(entry: Entry, change: Change, *, actor: Restorer) -> Action:
         after=change.original,
         saved_milli_boards=0,
         because=f"{what}: {change.original} was there before we set {change.current}",
+        through=change.through,
     )
+
+
+def field_of(change: Change) -> str:
+    """The field that holds a value of ours, in words."""
+    if change.through is not None:
+        return f"active of Workload {change.through.name}"
+    return f"{change.resource} of container {change.container}" if change.container else "replicas"
 
 
 def _method(entry: Entry, change: Change) -> Method:
@@ -208,7 +216,7 @@ async def _let_go(
             return left  # Perhaps it is that act's value: whoever settles it will see.
         return (
             transitions.departed(left)
-            if gone
+            if gone and change.through is None
             else transitions.taken_over(left, change, detail=outcome.detail)
         )
 

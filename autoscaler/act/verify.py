@@ -7,8 +7,9 @@ import msgspec
 
 from autoscaler.model.cluster import PodRow, Workload
 from autoscaler.model.duration import format_duration
+from autoscaler.model.kueue import KueueWorkload
 from autoscaler.model.ledger import Change, Entry, Record
-from autoscaler.model.plan import Action, Verdict
+from autoscaler.model.plan import Action, KueueRef, Verdict
 from autoscaler.model.policy import MINUTE_MS, Policy
 from autoscaler.model.shapes import PodShape
 from autoscaler.model.snapshot import Snapshot
@@ -17,6 +18,8 @@ End = Literal["verified", "failed", "superseded", "gone"]
 Judgement = Literal["waiting", "ready", "reversed"] | End
 SLOWER: Final = 1.5
 """Times the longest former run that a canary may take."""
+_SECOND_MS: Final = 1000
+"""Times of the API are whole seconds."""
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
@@ -38,6 +41,8 @@ def judge(
     action = record.action
     if action.lever == "evict":
         return _judge_eviction(record, snapshot, policy, now_ms)
+    if action.lever == "deactivate":
+        return _judge_deactivation(record, snapshot, policy, now_ms)
     workload = _workload(snapshot, action.target, action.uid)
     if workload is None:
         return Finding("gone", f"no {action.target.kind} {action.target} of uid {action.uid}")
@@ -69,6 +74,10 @@ def unseen(record: Record, *, policy: Policy, now_ms: int) -> Finding:
 
 def drifted(entry: Entry, change: Change, snapshot: Snapshot) -> Finding | None:
     """Whether a value of ours is no longer there, long after it was verified; None while it is or nobody can tell."""
+    if change.through is not None:
+        row = _kueue_workload(snapshot, change.through)
+        gone = Finding("gone", f"no Workload {change.through.name} of uid {change.through.uid}")
+        return gone if row is None else drift(change.original, change.current, int(row.active))
     workload = _workload(snapshot, entry.ref, entry.uid)
     if workload is None:
         return None
@@ -109,6 +118,10 @@ def amount_in(shape: PodShape, resource: str, container: str) -> int | None:
 
 def _workload(snapshot: Snapshot, ref: object, uid: str) -> Workload | None:
     return next((row for row in snapshot.workloads if row.ref == ref and row.uid == uid), None)
+
+
+def _kueue_workload(snapshot: Snapshot, through: KueueRef | None) -> KueueWorkload | None:
+    return next((row for row in snapshot.kueue_workloads if through and row.uid == through.uid), None)
 
 
 def _live_pods(snapshot: Snapshot, action: Action) -> list[tuple[PodRow, PodShape]]:
@@ -187,7 +200,7 @@ def _on_probation(
 
 def _is_new(pod: PodRow, record: Record) -> bool:
     """Made after the change; restarts of older pods say nothing about it. Creation times are whole seconds."""
-    return pod.created_ms + 1000 > record.acted_ms
+    return pod.created_ms + _SECOND_MS > record.acted_ms
 
 
 def _judge_canary(record: Record, workload: Workload, now_ms: int) -> Finding:
@@ -213,6 +226,43 @@ def _judge_canary(record: Record, workload: Workload, now_ms: int) -> Finding:
     if canary.state == "succeeded":
         return Finding("verified", "the first run after the change completed")
     return Finding("waiting", "the first run after the change is under way")
+
+
+def _judge_deactivation(record: Record, snapshot: Snapshot, policy: Policy, now_ms: int) -> Finding:
+    """Kueue has stopped all of it and taken its quota back; who had it since is told."""
+    action = record.action
+    row = _kueue_workload(snapshot, action.through)
+    if row is None:
+        ref, uid = action.written
+        return Finding("gone", f"no {ref.kind} {ref} of uid {uid}")
+    elsewhere = drift(action.before, action.after, int(row.active))
+    if elsewhere is not None:
+        return elsewhere
+    if row.finished:
+        return Finding("verified", "it has ended meanwhile")
+    left = len(_live_pods(snapshot, action))
+    if left:
+        return _in_time(record, policy, now_ms, f"{_pods(left)} still there")
+    if row.reserved:
+        return _in_time(record, policy, now_ms, f"ClusterQueue {row.cluster_queue} still holds its quota")
+    since = _reserved_since(snapshot, row, record.acted_ms)
+    used = f"; since then quota there was given to {', '.join(since[:3])}" if since else ""
+    return Finding("verified", f"no pod of it runs and its quota is free{used}")
+
+
+def _reserved_since(snapshot: Snapshot, row: KueueWorkload, since_ms: int) -> list[str]:
+    """Who was given quota of the same queue or cohort since; Kueue does not say whose it was before."""
+    doors = {(one.namespace, one.name): one.cluster_queue for one in snapshot.local_queues}
+    own = doors.get((row.namespace, row.queue), "")
+    cohort = next((one.cohort for one in snapshot.cluster_queues if one.name == own), "")
+    shared = {
+        one.name for one in snapshot.cluster_queues if one.name == own or (cohort and one.cohort == cohort)
+    }
+    return sorted(
+        str(one)
+        for one in snapshot.kueue_workloads
+        if one.reserved and one.cluster_queue in shared and one.reserved_ms + _SECOND_MS > since_ms
+    )
 
 
 def _judge_eviction(record: Record, snapshot: Snapshot, policy: Policy, now_ms: int) -> Finding:

@@ -17,7 +17,7 @@ from autoscaler.act.live import (
 from autoscaler.act.requests import EVICTION, Request, pod_path, workload_path
 from autoscaler.kube.errors import ApiError, NotFound, UnexpectedBody, Unreachable
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.plan import PodRef
+from autoscaler.model.plan import Action, PodRef
 
 REQUEST_S: Final = 5.0
 """A change is answered in well under a second; half of what a lease allows leaves time to write down the outcome."""
@@ -89,6 +89,12 @@ class Writer:
     async def workload(self, ref: WorkloadRef) -> LiveWorkload | None:
         """The workload as it is now; None where there is none of that name."""
         return await read_workload(self.api, ref)
+
+    async def written(self, action: Action) -> LiveWorkload | None:
+        """The object that an action changes, as it is now; None where that very object no longer exists."""
+        ref, uid = action.written
+        live = await read_workload(self.api, ref)
+        return live if live is not None and live.uid == uid else None
 
     async def pod(self, pod: PodRef) -> LivePod | None:
         """The pod as it is now; None where that very pod no longer exists."""

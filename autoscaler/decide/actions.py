@@ -4,10 +4,11 @@ import hashlib
 from typing import Final
 
 from autoscaler.decide.deadlines import SEAT_WITHIN_MS, ready_within_ms
+from autoscaler.decide.guards.kueue import admitted_by
 from autoscaler.decide.methods.replicas import leaving
 from autoscaler.decide.proposal import Judged, Proposal
 from autoscaler.decide.world import World
-from autoscaler.model.plan import Action, Method, PodRef, Seat
+from autoscaler.model.plan import Action, KueueRef, Method, PodRef, Seat
 from autoscaler.model.policy import Mode, Policy
 from autoscaler.model.policy_sections import strictest
 from autoscaler.model.reasons import Reason
@@ -40,8 +41,10 @@ def held_by(world: World, mode: Mode) -> tuple[Reason, ...]:
 
 
 def change_of(world: World, judged: Judged, proposal: Proposal) -> Action:
-    """The change of a template or of replicas."""
+    """The change of a template or of replicas, or the release of what Kueue has admitted."""
     case, workload = judged.case, judged.case.workload
+    if proposal.lever == "deactivate":
+        return _deactivation_of(world, judged, proposal)
     container = case.container.name if case.container and proposal.lever == "template" else ""
     field = f"{case.resource} of container {container}" if container else "replicas"
     preconditions = [*_same_object(judged), f"{field} is {proposal.before}"]
@@ -67,6 +70,37 @@ def change_of(world: World, judged: Judged, proposal: Proposal) -> Action:
         held_by=held_by(world, mode_for(world.policy, judged, proposal.method)),
         leaving=going,
         ready_within_ms=ready_within_ms(world, judged, proposal),
+    )
+
+
+def _deactivation_of(world: World, judged: Judged, proposal: Proposal) -> Action:
+    """The release through Kueue: the workload is the target, what is written is the Workload that stands for it."""
+    case, workload, row = judged.case, judged.case.workload, admitted_by(world, judged.case)
+    if row is None:
+        raise ValueError(f"{workload.ref} was not admitted by Kueue")
+    return Action(
+        id=_identity(judged, proposal, row.uid),
+        method=proposal.method,
+        reason=proposal.reason,
+        lever=proposal.lever,
+        target=workload.ref,
+        uid=workload.uid,
+        resource_version=row.resource_version,
+        resource=case.resource,
+        container="",
+        before=proposal.before,
+        after=proposal.after,
+        saved_milli_boards=proposal.saved_boards * 1000,
+        because=proposal.because,
+        preconditions=(
+            f"uid of Workload {row} is {row.uid}",
+            f"resourceVersion of Workload {row} is {row.resource_version}",
+            f"Workload {row} is active",
+        ),
+        held_by=held_by(world, mode_for(world.policy, judged, proposal.method)),
+        ready_within_ms=ready_within_ms(world, judged, proposal),
+        through=KueueRef(row.name, row.uid),
+        pods=len(case.units),
     )
 
 

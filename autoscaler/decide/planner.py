@@ -23,7 +23,13 @@ from autoscaler.model.reasons import Reason
 from autoscaler.model.selectors import parse_selector
 from autoscaler.model.snapshot import Snapshot
 
-_METHOD_ORDER: dict[Method, int] = {"make-room": 1, "right-size": 3, "scale-in": 4, "idle": 5}
+_METHOD_ORDER: dict[Method, int] = {
+    "make-room": 1,
+    "right-size": 3,
+    "scale-in": 4,
+    "idle": 5,
+    "deactivate": 5,
+}
 
 
 def plan(snapshot: Snapshot, policy: Policy, now_ms: int) -> Plan:
@@ -191,6 +197,7 @@ def _waiting_milli(trail: Trail) -> int:
         if reasons[refusal.method] == {Reason.BUDGET_SPENT}:
             before, after = refusal.before or 0, refusal.after or 0
             per_step = case.workload.replicas if refusal.method == "right-size" else case.held
+            per_step = case.total_held if refusal.method == "deactivate" else per_step
             return (before - after) * per_step * 1000
     return 0
 

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from msgspec.structs import astuple
 
 from autoscaler.decide.node_marks import node_autoscaler_of
+from autoscaler.decide.queues import Queues
 from autoscaler.decide.repulsion import Repulsions
 from autoscaler.decide.statements import Carrier, Statements, read_statements
 from autoscaler.model.cluster import (
@@ -250,6 +251,11 @@ class World:
     def nodes(self) -> dict[str, NodeRow]:
         """Nodes by name."""
         return {row.name: row for row in self.snapshot.nodes}
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Kueue's queues and who stands in them."""
+        return Queues(self.snapshot)
 
     @cached_property
     def repulsions(self) -> Repulsions:

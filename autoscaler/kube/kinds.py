@@ -121,6 +121,11 @@ PERSISTENT_VOLUME_CLAIM = Kind(
 )
 PERSISTENT_VOLUME = Kind("PersistentVolume", "persistentvolumes", "", "v1", wire.PersistentVolume)
 NODE_CLAIM = Kind("NodeClaim", "nodeclaims", "karpenter.sh", "v1", wire.NodeClaim, ("v1beta1",))
+_KUEUE: Final = "kueue.x-k8s.io"
+KUEUE_WORKLOAD = Kind("Workload", "workloads", _KUEUE, "v1beta2", wire.KueueWorkload)
+CLUSTER_QUEUE = Kind("ClusterQueue", "clusterqueues", _KUEUE, "v1beta2", wire.ClusterQueue)
+LOCAL_QUEUE = Kind("LocalQueue", "localqueues", _KUEUE, "v1beta2", wire.LocalQueue)
+COHORT = Kind("Cohort", "cohorts", _KUEUE, "v1beta2", wire.Cohort)
 
 KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
     {
@@ -145,6 +150,10 @@ KINDS: Mapping[str, Kind[Any]] = MappingProxyType(
             NODE_CLAIM,
             PERSISTENT_VOLUME_CLAIM,
             PERSISTENT_VOLUME,
+            KUEUE_WORKLOAD,
+            CLUSTER_QUEUE,
+            LOCAL_QUEUE,
+            COHORT,
         )
     }
 )

@@ -10,7 +10,7 @@ import msgspec
 
 from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.duration import Instant
-from autoscaler.model.plan import Action, Lever
+from autoscaler.model.plan import Action, KueueRef, Lever, written_object
 
 VERSION: Final = 1
 RECORDS_KEPT: Final = 20
@@ -53,7 +53,8 @@ class Record(msgspec.Struct, frozen=True):
 class Change(msgspec.Struct, frozen=True):
     """A field that holds a value of ours: what its owner had there before our first act, and what we set last.
 
-    `resource` and `container` are empty for replicas. It may be put back only while the live value is `current`.
+    `resource` and `container` are empty for replicas; what was released through Kueue names the Workload, 1 is active. It
+    may be put back only while the live value is `current`.
     """
 
     lever: Lever
@@ -61,6 +62,7 @@ class Change(msgspec.Struct, frozen=True):
     current: int
     resource: str = ""
     container: str = ""
+    through: KueueRef | None = None
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -79,6 +81,10 @@ class Entry(msgspec.Struct, frozen=True):
     not_before_ms: Instant = -1
     why: str = ""
     version: int = VERSION
+
+    def written(self, change: Change) -> tuple[WorkloadRef, str]:
+        """The object that holds a value of ours, and its uid."""
+        return written_object(self.ref, self.uid, change.through)
 
     @property
     def open_record(self) -> Record | None:

@@ -1,6 +1,6 @@
 """A plan: what would be done, what was refused and why, and one explained row for each workload."""
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -9,10 +9,11 @@ from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.quality import Explanation, Quality
 from autoscaler.model.reasons import Reason
 
-Method = Literal["make-room", "right-size", "scale-in", "idle"]
+Method = Literal["make-room", "right-size", "scale-in", "idle", "deactivate"]
 Verdict = Literal["busy", "under-used", "idle", "saturated", "unknown"]
 Role = Literal["training", "serving", "interactive", "unstated"]
-Lever = Literal["template", "scale", "evict"]
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+Lever = Literal["template", "scale", "evict", "deactivate"]
 
 
 class PodRef(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -38,15 +39,24 @@ class Seat(msgspec.Struct, frozen=True, gc=False):
     more: int = 0
 
 
+class KueueRef(msgspec.Struct, frozen=True, order=True, gc=False):
+    """The Workload by which Kueue has admitted something, in the same namespace."""
+
+    name: str
+    uid: str
+
+
 class Action(msgspec.Struct, frozen=True):
     """One lawful change, as data.
 
-    `before` and `after` are boards per pod (template), replicas (scale), or the boards that a pod holds and 0 (evict).
+    `before` and `after` are boards per pod (template), replicas (scale), the boards that a pod holds and 0 (evict), or 1
+    for active and 0 for not (deactivate).
     `id` is stable: the same change of the same object has the same id. `held_by` is empty only for a change that
     the mode lets through. `preconditions` are what must still be true when it is sent. `target` and `uid` are of the
     workload; an eviction also names its `pod` and the `seat` it frees, and actions that share a seat are carried out
     in the plan's order. `leaving` are the pods that a smaller Deployment should lose. `ready_within_ms` is the time
-    that new pods are given.
+    that new pods are given. What Kueue manages is released `through` its Workload, whose version `resource_version` then
+    is; `pods` is how many that ends.
     """
 
     id: str
@@ -68,6 +78,20 @@ class Action(msgspec.Struct, frozen=True):
     seat: Seat | None = None
     leaving: tuple[PodRef, ...] = ()
     ready_within_ms: int = 0
+    through: KueueRef | None = None
+    pods: int = 0
+
+    @property
+    def written(self) -> tuple[WorkloadRef, str]:
+        """The object that is changed, and its uid: the target, or the Workload of Kueue that stands for it."""
+        return written_object(self.target, self.uid, self.through)
+
+
+def written_object(target: WorkloadRef, uid: str, through: KueueRef | None) -> tuple[WorkloadRef, str]:
+    """The object that an act on a workload changes, and its uid."""
+    if through is None:
+        return target, uid
+    return WorkloadRef(KUEUE_GROUP, "Workload", target.namespace, through.name), through.uid
 
 
 class Refusal(msgspec.Struct, frozen=True):

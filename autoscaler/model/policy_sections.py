@@ -188,6 +188,9 @@ class Methods(Section, frozen=True):
     make_room: Annotated[
         bool, Meta(description="evictions for waiting pods of the classes in yield.beneficiaries")
     ] = True
+    deactivate: Annotated[
+        bool, Meta(description="idle workloads that Kueue has admitted give their quota back")
+    ] = True
     idle_floor: Annotated[
         Duration, Meta(description="proven idleness before a release; a promise to tenants, never undercut")
     ] = Duration(30 * MINUTE_MS)
@@ -399,6 +402,7 @@ class Modes(Section, frozen=True):
     right_size: Annotated[Mode | None, Meta(description="mode of right-size alone")] = None
     scale_in: Annotated[Mode | None, Meta(description="mode of scale-in alone")] = None
     idle: Annotated[Mode | None, Meta(description="mode of idle alone")] = None
+    deactivate: Annotated[Mode | None, Meta(description="mode of deactivate alone")] = None
     namespaces: Annotated[
         dict[str, Mode],
         Meta(
@@ -419,6 +423,7 @@ class Modes(Section, frozen=True):
             "right-size": self.right_size,
             "scale-in": self.scale_in,
             "idle": self.idle,
+            "deactivate": self.deactivate,
         }
 
     def applies(self, method: Method) -> bool:

@@ -92,7 +92,7 @@ CATALOGUE: Final[dict[Reason, ReasonEntry]] = {
     Reason.RIGHT_SIZED: ReasonEntry("the pod template asks for fewer or more accelerators"),
     Reason.SCALED_IN: ReasonEntry("fewer replicas carry the same load"),
     Reason.SCALED_OUT: ReasonEntry("more replicas for a sustained demand"),
-    Reason.RELEASED: ReasonEntry("proven idle: scaled to the floor its owner stated"),
+    Reason.RELEASED: ReasonEntry("proven idle: scaled to the floor its owner stated, or given back to Kueue"),
     Reason.WOKEN: ReasonEntry("a released workload was put back for new demand"),
     Reason.MADE_ROOM: ReasonEntry("freed a seat for waiting work of higher priority"),
     Reason.MOVED: ReasonEntry("moved to a proven new place"),
@@ -167,7 +167,10 @@ CATALOGUE: Final[dict[Reason, ReasonEntry]] = {
         "others put our change back too often; we stopped",
         "settle with its owner who may change it, then `gpu-autoscaler undo NAMESPACE/NAME` forgets the dispute",
     ),
-    Reason.KUEUE: ReasonEntry("Kueue manages the workload; only Kueue may release it"),
+    Reason.KUEUE: ReasonEntry(
+        "Kueue manages the workload: it waits in a queue, is stopped, or cannot be released through one Workload",
+        "see what Kueue says of its Workload; what is queued holds no board",
+    ),
     Reason.COOLDOWN: ReasonEntry(
         "the workload was changed lately, its last change is not verified yet, or it was put back",
         "wait, or lower guards.cooldown",

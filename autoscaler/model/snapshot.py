@@ -27,6 +27,7 @@ from autoscaler.model.cluster import (
 from autoscaler.model.duration import LATEST_MS, Instant
 from autoscaler.model.evidence import HolderTable, Telemetry
 from autoscaler.model.history import WorkloadHistory
+from autoscaler.model.kueue import ClusterQueueRow, CohortRow, KueueWorkload, LocalQueueRow
 from autoscaler.model.shapes import PodShape
 
 FORMAT: Final = 1
@@ -66,6 +67,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     limit_ranges: tuple[LimitRangeRow, ...] = ()
     budgets: tuple[Budget, ...] = ()
     autoscalers: tuple[Autoscaler, ...] = ()
+    kueue_workloads: tuple[KueueWorkload, ...] = ()
+    cluster_queues: tuple[ClusterQueueRow, ...] = ()
+    local_queues: tuple[LocalQueueRow, ...] = ()
+    cohorts: tuple[CohortRow, ...] = ()
     holders: HolderTable = msgspec.field(default_factory=HolderTable)
     telemetry: Telemetry = Telemetry()
     histories: tuple[WorkloadHistory, ...] = ()

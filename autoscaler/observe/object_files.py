@@ -32,6 +32,8 @@ _CLUSTER_SCOPED: Final = frozenset(
         "NodeClaim",
         "PersistentVolume",
         "StorageClass",
+        "ClusterQueue",
+        "Cohort",
     }
 )
 _AMOUNTS: Final = frozenset(

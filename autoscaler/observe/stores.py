@@ -21,8 +21,9 @@ from autoscaler.model.cluster import (
     PriorityClassRow,
     Quota,
 )
+from autoscaler.model.kueue import ClusterQueueRow, CohortRow, KueueWorkload, LocalQueueRow
 from autoscaler.model.policy import Resources
-from autoscaler.observe import claims, rows
+from autoscaler.observe import claims, kueue, rows
 from autoscaler.observe.claims import ClaimsView
 from autoscaler.observe.entries import OwnerLink, WorkloadEntry, WorkloadReader
 from autoscaler.observe.pods import PodStore, PodsView
@@ -111,6 +112,10 @@ class StoresView(msgspec.Struct, frozen=True):
     budgets: Mapping[str, Budget] = {}
     autoscalers: Mapping[str, Autoscaler] = {}
     claims: ClaimsView = ClaimsView()
+    kueue_workloads: Mapping[str, KueueWorkload] = {}
+    cluster_queues: Mapping[str, ClusterQueueRow] = {}
+    local_queues: Mapping[str, LocalQueueRow] = {}
+    cohorts: Mapping[str, CohortRow] = {}
 
 
 class Stores:
@@ -142,6 +147,10 @@ class Stores:
         self.node_claims = RowStore(rows.node_claim_row)
         self.bound_volumes = RowStore(rows.bound_volume)
         self.volume_places = RowStore(rows.volume_places)
+        self.kueue_workloads = RowStore(kueue.workload_row)
+        self.cluster_queues = RowStore(kueue.cluster_queue_row)
+        self.local_queues = RowStore(kueue.local_queue_row)
+        self.cohorts = RowStore(kueue.cohort_row)
 
     @property
     def writers(self) -> Mapping[str, Any]:
@@ -166,6 +175,10 @@ class Stores:
             "NodeClaim": self.node_claims,
             "PersistentVolumeClaim": self.bound_volumes,
             "PersistentVolume": self.volume_places,
+            "Workload": self.kueue_workloads,
+            "ClusterQueue": self.cluster_queues,
+            "LocalQueue": self.local_queues,
+            "Cohort": self.cohorts,
         }
 
     def freeze(self) -> StoresView:
@@ -195,4 +208,8 @@ class Stores:
                 slices=self.resource_slices.freeze(),
                 classes=self.device_classes.freeze(),
             ),
+            kueue_workloads=self.kueue_workloads.freeze(),
+            cluster_queues=self.cluster_queues.freeze(),
+            local_queues=self.local_queues.freeze(),
+            cohorts=self.cohorts.freeze(),
         )

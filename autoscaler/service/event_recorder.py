@@ -35,6 +35,7 @@ _WORDS: Final = {
     "right-size": "RightSize",
     "scale-in": "ScaleIn",
     "idle": "Release",
+    "deactivate": "Deactivate",
 }
 _any = msgspec.json.Decoder(Present)
 _API_VERSIONS: Final = {"apps": "apps/v1", "batch": "batch/v1", "": "v1"}
@@ -145,5 +146,7 @@ def _change(action: Action) -> str:
     if action.lever == "evict":
         pod, seat = action.pod, action.seat
         return f"eviction of {pod} for {seat.pod if seat else 'nobody'}"
+    if action.through is not None:
+        return f"active of Kueue's Workload {action.through.name} {action.before} -> {action.after}"
     what = action.resource if action.lever == "template" else "replicas"
     return f"{what} {action.before} -> {action.after}"

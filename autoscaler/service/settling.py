@@ -107,7 +107,7 @@ class Settler:
         verdict = _verdict(outcome.plan, action.target)
         found = verify.judge(record, snapshot, verdict=verdict, policy=policy, now_ms=snapshot.taken_ms)
         if found.judgement in {"reversed", "superseded", "gone"}:
-            step = Change(action.lever, action.before, action.after, action.resource, action.container)
+            step = transitions.change_by(action, action.before)
             seen, found = found, await _confirmed(entry, step, writer)
             if seen.judgement == "gone" and found.judgement == "waiting":
                 # Out of scope, adopted by another owner, or no longer readable: what its owner had is still owed.
@@ -200,7 +200,9 @@ class Settler:
                 await self._count_reversal(entry, change, outcome.policy.policy, writer)
                 for record in entry.records[-1:]:
                     self._metrics.act_ended(record.action.method, "reversed")
-            elif found.judgement == "superseded":
+            elif found.judgement == "superseded" or (
+                found.judgement == "gone" and change.through is not None
+            ):
                 await self._let_go(entry, change, found.detail, writer)
             self._log.info(found.judgement, ns=entry.ref.namespace, name=entry.ref.name, detail=found.detail)
 
@@ -208,15 +210,18 @@ class Settler:
         """An object that the watches do not show may be out of scope; only one that is gone is forgotten."""
         if transitions.departed(entry) == entry:
             return
-        if not has_lever(entry.ref):
+        kept = {entry.written(change) for change in entry.changes}
+        if not kept and not has_lever(entry.ref):
             # Only its pods were evicted and nothing says that it is gone: it is forgotten once no back-off runs.
             if self._now_ms() < entry.not_before_ms:
                 return
             await self._depart(entry, writer)
             return
-        live = await writer.workload(entry.ref)
-        if live is None or live.uid != entry.uid:
-            await self._depart(entry, writer)
+        for ref, uid in kept or {(entry.ref, entry.uid)}:
+            live = await writer.workload(ref)
+            if live is not None and live.uid == uid:
+                return
+        await self._depart(entry, writer)
 
     async def _depart(self, entry: Entry, writer: Writer) -> None:
         await self._ledger.change(
@@ -250,9 +255,10 @@ def _verdict(plan: Plan, ref: WorkloadRef) -> Verdict | None:
 
 async def _confirmed(entry: Entry, change: Change, writer: Writer) -> verify.Finding:
     """What the object itself says: a watch may still show the state from before our own change."""
-    live = await writer.workload(entry.ref)
-    if live is None or live.uid != entry.uid:
-        return verify.Finding("gone", f"no {entry.ref.kind} {entry.ref} of uid {entry.uid}")
+    ref, uid = entry.written(change)
+    live = await writer.workload(ref)
+    if live is None or live.uid != uid:
+        return verify.Finding("gone", f"no {ref.kind} {ref} of uid {uid}")
     value = live.value(change.lever, resource=change.resource, container=change.container)
     drifted = verify.drift(change.original, change.current, value)
     return drifted or verify.Finding("waiting", "its change is not seen yet")

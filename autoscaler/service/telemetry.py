@@ -35,6 +35,7 @@ _ACTIONS: Final = (
     ("right-size", Reason.RIGHT_SIZED),
     ("scale-in", Reason.SCALED_IN),
     ("idle", Reason.RELEASED),
+    ("deactivate", Reason.RELEASED),
 )
 RESULTS: Final = ("done", "refused", "conflict", "gone", "unknown")
 ENDS: Final = ("verified", "failed", "dropped", "superseded", "gone", "reverted", "reversed")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from autoscaler.model.duration import format_duration
 from autoscaler.model.ledger import Change
-from autoscaler.model.plan import Action, ExplainRow, Lever, Need
+from autoscaler.model.plan import Action, ExplainRow, KueueRef, Lever, Need
 from autoscaler.model.quality import Quality
 
 _LAST_MS = 253_402_300_800_000
@@ -58,20 +58,22 @@ def change(action: Action) -> str:
     """What an action changes, before and after; of an eviction, the pod and the boards it holds."""
     if action.lever == "evict":
         return f"evict pod {action.pod.name if action.pod else UNKNOWN} ({action.before} boards)"
-    return f"{_noun(action.lever)} {action.before} -> {action.after}"
+    return f"{_noun(action.lever, action.through)} {action.before} -> {action.after}"
 
 
 def ours(held: Change) -> str:
     """A value of ours that is in force, and what its owner had there."""
-    return f"{_noun(held.lever)} {held.current} (was {held.original})"
+    return f"{_noun(held.lever, held.through)} {held.current} (was {held.original})"
 
 
 def restored(held: Change) -> str:
     """What putting a value of ours back changes."""
-    return f"{_noun(held.lever)} {held.current} -> {held.original}"
+    return f"{_noun(held.lever, held.through)} {held.current} -> {held.original}"
 
 
-def _noun(lever: Lever) -> str:
+def _noun(lever: Lever, through: KueueRef | None) -> str:
+    if through is not None:
+        return f"active of Workload {through.name}"
     return "replicas" if lever == "scale" else "boards per pod"
 
 

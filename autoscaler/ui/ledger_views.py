@@ -144,6 +144,8 @@ def _matters(entry: Entry, now_ms: int) -> bool:
 
 
 def _field(change: Change) -> str:
+    if change.through is not None:
+        return f"active of Workload {change.through.name}"
     return "replicas" if change.lever == "scale" else f"{change.resource} of container {change.container}"
 
 

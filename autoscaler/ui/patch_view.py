@@ -37,7 +37,7 @@ def _comments(action: Action) -> Iterator[str]:
 
 def _patch(action: Action) -> dict[str, Any] | None:
     target, version = action.target, _VERSIONS.get(action.target.group)
-    if version is None or action.lever == "evict":
+    if version is None or action.lever in {"evict", "deactivate"}:
         return None
     spec: dict[str, Any] = {"replicas": action.after}
     if action.lever == "template":

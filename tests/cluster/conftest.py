@@ -7,7 +7,9 @@ import pytest
 import pytest_asyncio
 
 from devcluster import Cluster, running_cluster
-from devcluster.binaries import ensure_binaries
+from devcluster.binaries import ensure_binaries, ensure_on_demand
+from devcluster.kueue import running_kueue
+from devcluster.pinsets import KUEUE
 from devcluster.rooms import Room, open_room
 from tests.cluster.live_service import (
     ACCOUNT,
@@ -25,6 +27,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled():
             ensure_binaries()
+            if any("kueue_cluster" in getattr(item, "fixturenames", ()) for item in session.items):
+                ensure_on_demand(KUEUE)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -42,6 +46,13 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     async with running_cluster() as started:
         yield started
         started.keep_run_dir = request.session.testsfailed > 0
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def kueue_cluster() -> AsyncIterator[Cluster]:
+    """A control plane of its own with the real Kueue: its webhooks see every Job of the cluster."""
+    async with running_cluster() as started, running_kueue(started):
+        yield started
 
 
 @pytest_asyncio.fixture

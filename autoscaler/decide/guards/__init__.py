@@ -11,10 +11,11 @@ from autoscaler.decide.guards.budgets import guard_budgets
 from autoscaler.decide.guards.disruption import guard_disruption_budgets
 from autoscaler.decide.guards.fleet import guard_access, guard_clock_skew, guard_fleet_coverage
 from autoscaler.decide.guards.freeze import guard_freeze
+from autoscaler.decide.guards.kueue import guard_kueue
 from autoscaler.decide.guards.limit_range import guard_limit_range
 from autoscaler.decide.guards.limits import guard_quota
 from autoscaler.decide.guards.memory import guard_backoff, guard_contested
-from autoscaler.decide.guards.ownership import guard_field_owner, guard_kueue
+from autoscaler.decide.guards.ownership import guard_field_owner
 from autoscaler.decide.guards.pace import guard_cooldown, guard_savings_floor, guard_worth_restart
 from autoscaler.decide.guards.rollout import guard_peers_ready, guard_rollout
 from autoscaler.decide.guards.subject import (

@@ -27,6 +27,8 @@ def pods_of(judged: Judged, proposal: Proposal) -> int:
         return proposal.before - proposal.after
     if proposal.lever == "evict":
         return 1
+    if proposal.lever == "deactivate":
+        return len(judged.case.units)
     return 0 if waits_for_next_run(judged) else judged.case.workload.replicas
 
 

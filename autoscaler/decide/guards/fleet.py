@@ -30,7 +30,8 @@ _NEEDED_ALWAYS = ("Namespace", "ReplicaSet", "PodDisruptionBudget", "HorizontalP
 _NEEDED_BY_LEVER = {
     "template": ("ResourceQuota", "LimitRange", "Node"),
     "scale": (),
-    "evict": ("Node", "Job", "NodeClaim", "PersistentVolumeClaim", "PersistentVolume"),
+    "deactivate": ("Workload",),
+    "evict": ("Node", "Job", "NodeClaim", "PersistentVolumeClaim", "PersistentVolume", "Workload"),
 }
 
 

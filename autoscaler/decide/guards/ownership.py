@@ -1,26 +1,10 @@
 """Fields and workloads that another controller owns."""
 
-from autoscaler.decide import marks
 from autoscaler.decide.advice import bounds_command, patch_of
 from autoscaler.decide.proposal import Judged, Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.decide.world import World
 from autoscaler.model.reasons import Reason
-
-
-def guard_kueue(world: World, judged: Judged) -> Ruling:
-    """A workload with a queue name, or whose pods Kueue manages, is Kueue's to admit and to stop."""
-    del world
-    workload = judged.case.workload
-    for carried in (
-        workload.labels,
-        workload.annotations,
-        *(marks_of for unit in judged.case.units for marks_of in (unit.pod.labels, unit.pod.annotations)),
-    ):
-        mark = next((key for key in marks.KUEUE if carried.get(key)), None)
-        if mark:
-            return Ruling("kueue", f"{mark}={carried[mark]}", Reason.KUEUE)
-    return Ruling("kueue", "not managed by Kueue")
 
 
 def guard_field_owner(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
@@ -44,6 +28,8 @@ def guard_field_owner(world: World, judged: Judged, proposal: Proposal, tally: T
             detail += f", {autoscaler.minimum} to {autoscaler.maximum}"
             remedy = f"look at {autoscaler.name}'s metric: it may have {proposal.after} replicas, and keeps {proposal.before}"
         return Ruling(name, detail, Reason.OTHER_OWNER, remedy)
+    if proposal.lever == "deactivate":
+        return Ruling(name, "spec.active of its Workload is left to others by Kueue")
     field = "replicas" if proposal.lever == "scale" else "the template's resources"
     for owner in workload.field_owners:
         holds = owner.replicas if proposal.lever == "scale" else owner.template_resources

@@ -53,6 +53,8 @@ def unavailable_of(judged: Judged, proposal: Proposal) -> int:
         return proposal.before - proposal.after
     if proposal.lever == "evict":
         return 1
+    if proposal.lever == "deactivate":
+        return len(judged.case.units)
     if waits_for_next_run(judged):
         return 0
     if workload.ref.kind != "Deployment":
@@ -66,6 +68,8 @@ def guard_rollout(world: World, judged: Judged, proposal: Proposal, tally: Tally
     """No change while another one is under way or the owner has paused the rollout."""
     del world, tally
     name, workload = "rollout", judged.case.workload
+    if proposal.lever == "deactivate":
+        return Ruling(name, "nothing rolls out: Kueue stops all of it")
     rollout, reason = workload.rollout, Reason.ROLLOUT_IN_PROGRESS
     revisions = sorted({unit.pod.revision for unit in judged.case.units if unit.pod.revision})
     if rollout.paused:
@@ -75,16 +79,9 @@ def guard_rollout(world: World, judged: Judged, proposal: Proposal, tally: Tally
         return Ruling(name, f"its pods hold {held[0]} to {held[-1]} boards each", reason)
     if waits_for_next_run(judged):
         return _next_run(judged)
-    stated = (rollout.max_surge, rollout.max_unavailable)
-    junk = [
-        v for v in stated[workload.ref.kind != "Deployment" :] if not readable(v)
-    ]  # only a Deployment surges
-    if proposal.lever == "template" and junk:
-        return Ruling(name, f"maxSurge or maxUnavailable is unreadable: {junk[0][:40]!r}", Reason.NO_LEVER)
-    if proposal.lever == "template" and rollout.on_delete:
-        return Ruling(name, "update strategy OnDelete: a new template would not roll out", Reason.NO_LEVER)
-    if proposal.lever == "template" and rollout.partition > 0:
-        return Ruling(name, f"partition {rollout.partition} holds back the rollout", reason)
+    obstacle = _no_rollout(judged) if proposal.lever == "template" else None
+    if obstacle:
+        return obstacle
     if not rollout.observed:
         return Ruling(name, "its controller has not seen the latest change", reason)
     if rollout.updated < workload.replicas or rollout.total > max(rollout.updated, workload.replicas):
@@ -93,6 +90,22 @@ def guard_rollout(world: World, judged: Judged, proposal: Proposal, tally: Tally
     if len(revisions) > 1:
         return Ruling(name, f"{len(revisions)} revisions are live", reason)
     return Ruling(name, "no rollout under way")
+
+
+def _no_rollout(judged: Judged) -> Ruling | None:
+    """Why a new template would not roll out, or nobody knows how; None where it would."""
+    name, workload, rollout = "rollout", judged.case.workload, judged.case.workload.rollout
+    stated = (rollout.max_surge, rollout.max_unavailable)
+    # Only a Deployment surges.
+    junk = [v for v in stated[workload.ref.kind != "Deployment" :] if not readable(v)]
+    if junk:
+        return Ruling(name, f"maxSurge or maxUnavailable is unreadable: {junk[0][:40]!r}", Reason.NO_LEVER)
+    if rollout.on_delete:
+        return Ruling(name, "update strategy OnDelete: a new template would not roll out", Reason.NO_LEVER)
+    if rollout.partition > 0:
+        detail = f"partition {rollout.partition} holds back the rollout"
+        return Ruling(name, detail, Reason.ROLLOUT_IN_PROGRESS)
+    return None
 
 
 def _next_run(judged: Judged) -> Ruling:
@@ -104,7 +117,7 @@ def _next_run(judged: Judged) -> Ruling:
 
 def guard_peers_ready(world: World, judged: Judged, proposal: Proposal, tally: Tally) -> Ruling:
     """Every replica is running, ready and not on its way out, and their number is the stated one."""
-    del world, proposal, tally
+    del world, tally
     name, case = "peers", judged.case
     if waits_for_next_run(judged):
         return Ruling(name, "pods of the run under way keep what they have")
@@ -113,6 +126,8 @@ def guard_peers_ready(world: World, judged: Judged, proposal: Proposal, tally: T
         state = "terminating" if pod.deleting else "" if pod.phase == "Running" else pod.phase.lower()
         if state or not pod.ready:
             return Ruling(name, f"pod {pod.name} is {state or 'not ready'}", Reason.NOT_READY)
+    if proposal.lever == "deactivate":
+        return Ruling(name, f"all {len(case.units)} units ready")
     if len(case.units) != case.workload.replicas:
         return Ruling(name, f"{len(case.units)} of {case.workload.replicas} replicas exist", Reason.NOT_READY)
     return Ruling(name, f"{len(case.units)} of {case.workload.replicas} replicas ready")

@@ -2,6 +2,7 @@
 
 from autoscaler.decide import marks
 from autoscaler.decide.evidence import reason_of
+from autoscaler.decide.guards.kueue import admitted_by
 from autoscaler.decide.proposal import Judged, Ruling
 from autoscaler.decide.world import Case, World, is_board
 from autoscaler.model.duration import format_duration
@@ -69,7 +70,7 @@ def _top_priority(judged: Judged) -> int | None:
 def guard_lever(world: World, judged: Judged) -> Ruling:
     """Kinds that have a lawful lever, with an accelerator that is counted in whole boards."""
     name, case = "lever", judged.case
-    kind = case.workload.ref.kind
+    kind, by_kueue = case.workload.ref.kind, admitted_by(world, judged.case)
     if case.faults:
         return Ruling(name, f"unreadable: {case.faults[0]}", Reason.NO_LEVER, "correct the named field")
     if case.workload.deleting:
@@ -87,7 +88,7 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
                 Reason.THIN_HISTORY,
                 "wait until it has run often enough",
             )
-    if (case.workload.ref.group, kind) not in LEVERS:
+    if by_kueue is None and (case.workload.ref.group, kind) not in LEVERS:
         return Ruling(name, f"no lever for kind {kind}", Reason.NO_LEVER, "it is reported only")
     if not is_board(case.resource, world.policy.resources):
         return Ruling(
@@ -100,7 +101,7 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
     if unseen:
         detail = f"beside {case.resource} it holds {', '.join(unseen)}, which is not judged: advice only"
         return Ruling(name, detail, Reason.NO_LEVER, "it is reported only")
-    return Ruling(name, f"kind {kind}")
+    return Ruling(name, f"kind {kind}" if by_kueue is None else f"Workload {by_kueue} of Kueue")
 
 
 def unjudged(case: Case) -> tuple[str, ...]:

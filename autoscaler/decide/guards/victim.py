@@ -7,8 +7,8 @@ from typing import Final
 
 from autoscaler.decide.gangs import gang_of
 from autoscaler.decide.guards.fleet import guard_access, guard_clock_skew, guard_fleet_coverage
+from autoscaler.decide.guards.kueue import guard_unmanaged
 from autoscaler.decide.guards.memory import guard_backoff, guard_contested
-from autoscaler.decide.guards.ownership import guard_kueue
 from autoscaler.decide.guards.pace import guard_cooldown
 from autoscaler.decide.guards.subject import (
     guard_evidence,
@@ -134,7 +134,7 @@ _SUBJECT: Final = (
     guard_system,
     guard_protection,
     guard_priority,
-    guard_kueue,
+    guard_unmanaged,
     guard_evictable,
     guard_gang,
     guard_job,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.act import control, ledger, shards
-from autoscaler.kube.kinds import KINDS
+from autoscaler.kube.kinds import KINDS, KUEUE_WORKLOAD
 from autoscaler.model.policy import Policy
 from autoscaler.service.doctor.gathered import Right
 from autoscaler.service.settings import Settings
@@ -17,6 +17,8 @@ EVENTS: Final = "ClusterRole gpu-autoscaler-events, k8s/components/events"
 RIGHT_SIZE: Final = "ClusterRole gpu-autoscaler-right-size, k8s/components/right-size"
 SCALE_IN: Final = "ClusterRole gpu-autoscaler-scale-in, k8s/components/scale-in"
 MAKE_ROOM: Final = "ClusterRole gpu-autoscaler-make-room, k8s/components/make-room"
+DEACTIVATE: Final = "ClusterRole gpu-autoscaler-deactivate, k8s/components/deactivate"
+_KUEUE: Final = (KUEUE_WORKLOAD.group, KUEUE_WORKLOAD.plural)
 _ACTED_ON: Final = (("apps", "deployments"), ("apps", "statefulsets"), ("batch", "cronjobs"), ("", "pods"))
 """Read once more, one by one, right before an act."""
 
@@ -59,6 +61,11 @@ def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
             yield Right(group="apps", resource=resource, verb="patch", role=SCALE_IN)
             yield Right(group="apps", resource=f"{resource}/scale", verb="patch", role=SCALE_IN)
         yield Right(group="", resource="pods", verb="patch", role=SCALE_IN)
+    if applies("deactivate"):
+        yield Right(group=_KUEUE[0], resource=_KUEUE[1], verb="get", kind=KUEUE_WORKLOAD.name, role=READ)
+        yield Right(
+            group=_KUEUE[0], resource=_KUEUE[1], verb="patch", kind=KUEUE_WORKLOAD.name, role=DEACTIVATE
+        )
     if applies("make-room"):
         yield Right(group="", resource="pods/eviction", verb="create", role=MAKE_ROOM)
         yield Right(group="", resource="pods/status", verb="patch", role=MAKE_ROOM)

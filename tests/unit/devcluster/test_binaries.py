@@ -6,16 +6,17 @@ import pytest
 
 from devcluster import binaries
 from devcluster.errors import BuildError
-from devcluster.pinsets import ALL_PIN_SETS
+from devcluster.pinsets import ALL_PIN_SETS, KUEUE, KUEUE_CRDS
 
 pytestmark = pytest.mark.unit
 
 FAKE_GO = """#!/bin/sh
 if [ "$1" = list ]; then echo "{module}"; exit 0; fi
+if [ "$1" = mod ]; then exit 0; fi
 echo "$PWD" >> "{calls}"
 sleep 0.2
 if [ -n "{fails}" ]; then echo "no such package"; exit 1; fi
-for name in server kube-apiserver kube-controller-manager kube-scheduler kubectl kwok prometheus promtool; do
+for name in server kube-apiserver kube-controller-manager kube-scheduler kubectl kwok prometheus promtool kueue; do
   touch "$GOBIN/$name"
 done
 """
@@ -29,6 +30,9 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     stage.mkdir(parents=True)
     for name in ("pod-ready.yaml", "kustomization.yaml"):
         (stage / name).write_text("kind: Stage")
+    crds = tmp_path / "module" / "config/components/crd/bases"
+    crds.mkdir(parents=True)
+    (crds / "workloads.yaml").write_text("kind: CustomResourceDefinition")
     return tmp_path / "calls"
 
 
@@ -53,6 +57,22 @@ def test_every_binary_is_found_under_the_name_we_use(calls: Path) -> None:
     assert all(built.path(name).exists() for pin_set in ALL_PIN_SETS for name in pin_set.binaries)
     assert [path.name for path in built.kwok_stages()] == ["pod-ready.yaml"]
     assert calls.exists()
+
+
+def test_what_only_some_tests_need_is_built_when_they_ask_for_it(calls: Path) -> None:
+    binaries.ensure_binaries()
+    for_everyone = [path.name for path in binaries.cache_root().iterdir()]
+    before = calls.read_text()
+    crds = binaries.ensure_on_demand(KUEUE_CRDS)
+    copied = calls.read_text()
+    kueue = binaries.ensure_on_demand(KUEUE)
+
+    assert not [name for name in for_everyone if name.startswith("kueue")]
+    assert [path.name for path in (crds / "data/config/components/crd/bases").iterdir()] == ["workloads.yaml"]
+    assert copied == before, "the kinds alone need no build"
+    assert (kueue / "bin/kueue").exists()
+    assert calls.read_text().splitlines()[-1].endswith("pins/kueue")
+    assert binaries.ensure_on_demand(KUEUE) == kueue
 
 
 def test_a_failed_build_says_why_and_leaves_nothing_that_looks_finished(

@@ -277,8 +277,8 @@ def test_a_kind_is_read_at_the_best_version_that_a_server_has() -> None:
     assert claim.served_by({"resource.k8s.io/v1alpha3/resourceclaims"}) is claim
 
 
-def test_the_kinds_are_nineteen_at_distinct_paths() -> None:
-    assert len(KINDS) == 19
-    assert len({kind.path for kind in KINDS.values()}) == 19
+def test_the_kinds_are_twenty_three_at_distinct_paths() -> None:
+    assert len(KINDS) == 23
+    assert len({kind.path for kind in KINDS.values()}) == 23
     assert KINDS["Pod"].path == "/api/v1/pods"
     assert KINDS["HorizontalPodAutoscaler"].path == "/apis/autoscaling/v2/horizontalpodautoscalers"

@@ -19,7 +19,7 @@ from autoscaler.act.requests import (
 )
 from autoscaler.kube import KINDS
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.plan import Action, PodRef
+from autoscaler.model.plan import Action, KueueRef, PodRef
 from autoscaler.model.reasons import Reason
 from autoscaler.observe.strict_yaml import load_yaml
 from autoscaler.service.wiring import LEASE
@@ -30,8 +30,9 @@ EXPECTED = ROOT / "tests/unit/manifests/expected_rights.yaml"
 HOME = "gpu-autoscaler"
 POD = PodRef("team", "web-0", "uid-0")
 GROUPS = {"Deployment": "apps", "StatefulSet": "apps", "CronJob": "batch"}
+THROUGH = {"Job": KueueRef("job-web", "uid-workload")}
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
-ACTS = ("right-size", "scale-in", "make-room")
+ACTS = ("right-size", "scale-in", "make-room", "deactivate")
 
 
 def right_of(request: Request) -> Right:
@@ -44,7 +45,7 @@ def right_of(request: Request) -> Right:
 
 def changes(kind: str, lever: Any) -> list[Request]:
     """The change of a workload, and what follows it."""
-    ref = WorkloadRef(GROUPS[kind], kind, "team", "web")
+    ref = WorkloadRef(GROUPS.get(kind, "batch"), kind, "team", "web")
     action = Action(
         id="a",
         method="right-size",
@@ -59,6 +60,7 @@ def changes(kind: str, lever: Any) -> list[Request]:
         after=1,
         saved_milli_boards=1000,
         because="",
+        through=THROUGH.get(kind),
     )
     amounts = {"main": {"limits": {"nvidia.com/gpu": "2"}, "requests": {}}}
     live = LiveWorkload(ref=ref, uid="uid", resource_version="1", amounts=amounts, own_entries=(0,))
@@ -76,6 +78,8 @@ def requests_for(act: str) -> list[Request]:
         case "scale-in":
             scales = [one for kind in ("Deployment", "StatefulSet") for one in changes(kind, "scale")]
             return [*scales, cost_request(POD, LivePod(uid=POD.uid)), uncost_request(POD)]
+        case "deactivate":
+            return changes("Job", "deactivate")
         case _:
             return [nominate_request(POD, "n"), unnominate_request(POD, "n"), evict_request(POD)]
 

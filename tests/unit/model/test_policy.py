@@ -137,7 +137,7 @@ def test_the_schema_shows_durations_as_text() -> None:
     ("path", "fields"),
     [
         ((), ("resources", "evidence", "need", "methods", "guards", "budgets", "freeze", "yield", "modes")),
-        (("modes",), ("default", "makeRoom", "rightSize", "scaleIn", "idle", "namespaces")),
+        (("modes",), ("default", "makeRoom", "rightSize", "scaleIn", "idle", "deactivate", "namespaces")),
         (("nowhere",), ()),
         (("evidence", "window"), ()),
     ],

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from autoscaler.decide.guards.limit_range import guard_limit_range
+from autoscaler.decide.guards.limit_range import broken_bound, guard_limit_range
 from autoscaler.decide.guards.limits import guard_quota, quota_charge
 from autoscaler.decide.guards.successor import guard_placement
 from autoscaler.decide.proposal import Proposal, Ruling
@@ -206,3 +206,10 @@ def test_a_fuller_quota_never_allows_more(used: int, hard: int, taken: int) -> N
 
     assert passed == (used + taken + 1 <= hard)
     assert passed or ask(resize(2, 1), quota(used + 1, hard), taken=taken).reason
+
+
+def test_a_default_request_of_boards_without_a_limit_is_no_valid_pod() -> None:
+    uneven = ContainerShape("aside", requests={GPU: 1})
+
+    assert broken_bound([], [uneven]) == f"1 {GPU} requested by aside have no equal limit"
+    assert broken_bound([], [ContainerShape("aside", requests={GPU: 1}, limits={GPU: 1})]) == ""

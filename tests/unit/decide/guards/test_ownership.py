@@ -3,12 +3,10 @@ from build import Spec, boards, cluster, judge, policy, rescale, resize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autoscaler.decide.guards.ownership import guard_field_owner, guard_kueue
+from autoscaler.decide.guards.ownership import guard_field_owner
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.model.cluster import Autoscaler, FieldOwner
-
-QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 def ask(
@@ -17,22 +15,6 @@ def ask(
     spec = Spec(gpus=2, seen=(boards(0.5, 0.0),) * 2, workload={"field_owners": owners})
     world, judged = judge(cluster(spec, autoscalers=autoscalers), policy(**sections))  # type: ignore[arg-type]
     return guard_field_owner(world, judged, change, Tally.of(world))
-
-
-@pytest.mark.parametrize(
-    ("spec", "reason"),
-    [
-        (Spec(), None),
-        (Spec(labels={QUEUE: "team-queue"}), "Kueue"),
-        (Spec(annotations={QUEUE: "team-queue"}), "Kueue"),
-        (Spec(labels={QUEUE: ""}), None),
-        (Spec(pod={"labels": {"kueue.x-k8s.io/managed": "true"}}), "Kueue"),
-        (Spec(pod={"labels": {"kueue.x-k8s.io/pod-group-name": "g"}}), "Kueue"),
-        (Spec(pod={"annotations": {QUEUE: "team-queue"}}), "Kueue"),
-    ],
-)
-def test_what_kueue_manages_is_kueue_s(spec: Spec, reason: str | None) -> None:
-    assert reason == guard_kueue(*judge(cluster(spec))).reason
 
 
 @pytest.mark.parametrize(
