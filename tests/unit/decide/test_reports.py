@@ -1,13 +1,29 @@
 """What went wrong for other people (facts/reports.md), as far as one cycle can tell: the entry's right answer."""
 
+import msgspec
 import pytest
-from build import DAY_MS, GPU, HOUR_MS, MINUTE_MS, NOW_MS, Board, Spec, boards, cluster, node, policy
+from build import (
+    DAY_MS,
+    GPU,
+    HOUR_MS,
+    MINUTE_MS,
+    NOW_MS,
+    Board,
+    Spec,
+    boards,
+    burst,
+    cluster,
+    node,
+    policy,
+    waiting,
+)
 
 from autoscaler.decide import plan
 from autoscaler.decide.marks import ALLOWED_GPUS, MIN_REPLICAS
-from autoscaler.model.cluster import Limit, LimitRangeRow, Quota
+from autoscaler.model.cluster import Budget, FieldOwner, Limit, LimitRangeRow, PastAct, Quota, WorkloadRef
 from autoscaler.model.evidence import CONTRADICTORY, DROPPED, SHARED, UnownedDevice
 from autoscaler.model.plan import ExplainRow, Plan
+from autoscaler.model.selectors import LabelSelector
 from autoscaler.model.snapshot import Snapshot
 
 PEERS = tuple(Spec(f"peer-{n}", seen=(boards(0.9),)) for n in range(9))
@@ -172,6 +188,29 @@ def test_u35_the_idle_replica_goes_or_none() -> None:
     assert (lucky.action.before, lucky.action.after) == (3, 2)
 
 
+@pytest.mark.parametrize("suspended", [False, True])
+def test_u37_u38_a_job_s_template_is_not_changed(suspended: bool) -> None:
+    job = Spec(
+        kind="Job",
+        group="batch",
+        gpus=4,
+        seen=(boards(0.4, 0.4, 0.0, 0.0),),
+        workload={"suspended": suspended},
+    )
+
+    assert (row(job).action, row(job).reason) == (None, "NoLever")
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [(GPU, "RightSized"), (f"limits.{GPU}", "RightSized"), (f"requests.{GPU}", "QuotaShort")],
+)
+def test_u39_only_the_quota_s_requests_of_boards_hold_anything(key: str, reason: str) -> None:
+    surging = Spec(gpus=2, seen=(boards(0.5, 0.0),))
+
+    assert reason == row(surging, quotas=(Quota("team", "q", {key: 2}, {key: 2}),)).reason
+
+
 def test_u40_a_size_outside_the_limit_range_is_not_proposed() -> None:
     limits = LimitRangeRow("team", "range", (Limit("Container", minimum={GPU: 2}),))
 
@@ -210,6 +249,77 @@ def test_u43_a_terminating_pod_still_holds_its_board() -> None:
 
     assert planned.actions == ()
     assert planned.refusals_by_reason()["NoSurge"] == 1
+
+
+def test_u44_who_was_asked_in_vain_is_left_alone_for_a_while() -> None:
+    ref = WorkloadRef("apps", "Deployment", "team", "burst")
+    vain = PastAct(
+        ref, NOW_MS - MINUTE_MS, method="make-room", not_before_ms=NOW_MS + HOUR_MS, why="evicted in vain"
+    )
+    asked = cluster(burst(), waiting(), nodes=(node(gpus=1),))
+    left = msgspec.structs.replace(asked, acts=(vain,))
+
+    assert [action.target.name for action in plan_of(asked).actions] == ["burst"]
+    assert plan_of(left).actions == ()
+
+
+def test_u45_a_pod_of_two_disruption_budgets_is_never_evicted() -> None:
+    one, two = (Budget("team", name, LabelSelector(), unavailable="1", allowed=5) for name in ("a", "b"))
+    full = cluster(burst(), waiting(), nodes=(node(gpus=1),))
+
+    assert len(plan_of(msgspec.structs.replace(full, budgets=(one,))).actions) == 1
+    assert plan_of(msgspec.structs.replace(full, budgets=(one, two))).actions == ()
+
+
+@pytest.mark.parametrize(("reversals", "reason"), [(0, "Released"), (2, "Contested")])
+def test_u46_who_put_replicas_back_twice_is_not_fought(reversals: int, reason: str) -> None:
+    past = PastAct(WorkloadRef("apps", "Deployment", "team", "web"), NOW_MS - 9 * DAY_MS, reversals=reversals)
+    idle = Spec(seen=(boards(0.0),), annotations=MAY_GO)
+
+    assert reason == row(idle, acts=(past,)).reason
+
+
+def test_u46_what_a_gitops_controller_wrote_is_its_own() -> None:
+    argo = (FieldOwner("argocd-controller", replicas=True),)
+    idle = Spec(seen=(boards(0.0),), annotations=MAY_GO, workload={"field_owners": argo})
+
+    assert (row(idle).action, row(idle).reason) == (None, "OtherOwner")
+
+
+@pytest.mark.parametrize(
+    ("group", "kind"), [("serving.kserve.io", "InferenceService"), ("kubeflow.org", "Notebook")]
+)
+def test_u47_u48_what_an_operator_makes_is_changed_at_its_top_or_not_at_all(group: str, kind: str) -> None:
+    idle = Spec(kind=kind, group=group, seen=(boards(0.0),), annotations=MAY_GO)
+
+    assert (row(idle).action, row(idle).reason) == (None, "NoLever")
+
+
+def test_u49_who_was_evicted_lately_is_not_evicted_again() -> None:
+    ref = WorkloadRef("apps", "Deployment", "team", "burst")
+    evicted = PastAct(
+        ref, NOW_MS - DAY_MS, method="make-room", not_before_ms=NOW_MS + MINUTE_MS, why="evicted"
+    )
+    idle = burst(use=0.0)
+    planned = plan_of(cluster(idle, waiting(), nodes=(node(gpus=1),), acts=(evicted,)))
+
+    assert planned.actions == ()
+    assert "EvictionMemory" in planned.refusals_by_reason()
+
+
+def test_u50_an_idle_member_of_a_group_is_neither_idle_nor_evicted() -> None:
+    group = Spec(
+        "burst",
+        kind="PyTorchJob",
+        group="kubeflow.org",
+        seen=(boards(0.95), boards(0.95), boards(0.95), boards(0.0)),
+        shape={"priority_class": "gpu-burst", "priority": 1_000_000},
+    )
+    planned = plan_of(cluster(group, waiting(), nodes=(node(gpus=4),)))
+    (found,) = (row for row in planned.rows if row.workload.name == "burst")
+
+    assert planned.actions == ()
+    assert (found.units, found.verdict) == (4, "busy")
 
 
 def test_u51_a_mark_that_was_set_as_a_label_protects() -> None:
