@@ -1,7 +1,7 @@
-"""The audit log as a witness: what did a given identity really write?
+"""The audit log as a witness: what did a given identity really read and write?
 
-Reads are left out and so are the control plane's own writes; everything else is recorded once per request,
-refused requests included, with the request's body for ServiceAccounts.
+The control plane's own requests are left out, and so is what people read; everything else is recorded once per request,
+refused requests included, with the request's body for what ServiceAccounts write.
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,8 @@ import yaml
 from devcluster.identities import CONTROLLER_MANAGER_USER, KWOK_USER, SCHEDULER_USER
 
 _SYSTEM_USERS = ["system:apiserver", SCHEDULER_USER, CONTROLLER_MANAGER_USER, KWOK_USER]
+_READ_BY_ACCOUNTS = {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}
+READS = frozenset({"get", "list", "watch"})
 _REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
 
 AuditEvent = dict[str, Any]
@@ -26,9 +28,12 @@ def write_policy(path: Path) -> None:
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
-            {"level": "None", "verbs": ["get", "list", "watch"]},
             {"level": "None", "users": _SYSTEM_USERS},
             {"level": "None", "userGroups": ["system:serviceaccounts:kube-system", "system:nodes"]},
+            # A watch is told once, when it begins: it ends only with whoever watches.
+            {**_READ_BY_ACCOUNTS, "verbs": ["watch"], "omitStages": ["ResponseComplete"]},
+            {**_READ_BY_ACCOUNTS, "verbs": ["get", "list"]},
+            {"level": "None", "verbs": sorted(READS)},
             {"level": "RequestResponse", "userGroups": ["system:serviceaccounts"]},
             {"level": "Metadata"},
         ],
@@ -72,8 +77,26 @@ def writes_by(events: Iterable[AuditEvent], user: str) -> list[AuditEvent]:
     return [
         event
         for event in events
-        if event["user"]["username"] == user and event.get("objectRef", {}).get("resource") not in _REVIEWS
+        if event["user"]["username"] == user
+        and event["verb"] not in READS
+        and event.get("objectRef", {}).get("resource") not in _REVIEWS
     ]
+
+
+def rights_used_by(events: Iterable[AuditEvent], user: str) -> set[tuple[str, str, str]]:
+    """Group, resource (with its subresource) and verb of every request of a user that was not refused for want of a right."""
+    return {
+        (
+            target.get("apiGroup", ""),
+            "/".join(filter(None, (target["resource"], target.get("subresource")))),
+            event["verb"],
+        )
+        for event in events
+        if event["user"]["username"] == user
+        and event.get("responseStatus", {}).get("code") != 403
+        and (target := event.get("objectRef"))
+        and target["resource"] not in _REVIEWS
+    }
 
 
 def describe(event: AuditEvent) -> str:

@@ -178,6 +178,10 @@ class Cluster:
         """All writes a ServiceAccount attempted, refused ones and dry runs too."""
         return audit.writes_by(self.audit_events(), audit.service_account_user(namespace, name))
 
+    def rights_used_by_service_account(self, namespace: str, name: str) -> set[tuple[str, str, str]]:
+        """Group, resource and verb of all that a ServiceAccount did and was allowed to."""
+        return audit.rights_used_by(self.audit_events(), audit.service_account_user(namespace, name))
+
     async def query(self, promql: str) -> list[dict[str, Any]]:
         """The result rows of an instant query."""
         async with aiohttp.ClientSession() as session:

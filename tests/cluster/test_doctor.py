@@ -160,7 +160,11 @@ async def test_a_right_that_is_missing_is_named_with_the_rule_that_grants_it(
         "- {apiGroups: [apps], resources: [statefulsets], verbs: [list, watch]}"
         "  # ClusterRole gpu-autoscaler-read, k8s/base/read.yaml"
     ) in found["D6"]["fix"]
-    assert "patch deployments.apps, statefulsets.apps in all namespaces" in acting["D6"]["found"]
+    assert "get deployments.apps, statefulsets.apps in all namespaces" in acting["D6"]["found"]
+    assert (
+        "- {apiGroups: [apps], resources: [deployments, statefulsets], verbs: [patch]}"
+        "  # ClusterRole gpu-autoscaler-right-size, k8s/components/right-size"
+    ) in acting["D6"]["fix"]
 
 
 async def test_what_is_in_the_way_is_counted(cluster: Cluster, doctor: Doctor) -> None:

@@ -60,6 +60,10 @@ class Installation:
         events = self.cluster.writes_by_service_account(self.home, self.account)
         return sorted({" ".join(describe(one).split()[:2] + describe(one).split()[-1:]) for one in events})
 
+    def used(self) -> set[tuple[str, str, str]]:
+        """Group, resource and verb of all that the account did."""
+        return self.cluster.rights_used_by_service_account(self.home, self.account)
+
     async def allowed(self, right: Right) -> bool:
         """Whether the API server would let the account do this."""
         resource, _, subresource = right.resource.partition("/")
@@ -213,6 +217,9 @@ async def test_under_the_rights_to_recommend_a_service_leads_and_writes_its_leas
 
     assert [line for line in ready.splitlines() if line.startswith("[-]")] == []
     assert installation.writes() == ["create leases 201", "update leases 200"]
+    # Kinds that the server does not have are not asked for; all else that is granted was needed.
+    granted = {right for right in kinds_and_verbs(objects_of("recommend")) if right[0] not in ABSENT}
+    assert granted == installation.used()
     assert service.component.exit_code == 0
 
 
@@ -250,6 +257,18 @@ async def test_under_the_rights_of_one_kind_of_action_that_kind_is_done_and_othe
         "update configmaps",
         "update leases",
     }
+    granted = kinds_and_verbs(objects_of("apply-right-size-only"))
+    assert installation.used() - granted == set()
+    # Nothing was stuck, and no StatefulSet and no CronJob was there to be changed.
+    assert {right for right in granted - installation.used() if right[0] not in ABSENT} == {
+        ("", "pods", "get"),
+        ("", "pods/eviction", "create"),
+        ("apps", "statefulsets", "get"),
+        ("apps", "statefulsets", "patch"),
+        ("batch", "cronjobs", "get"),
+        ("batch", "cronjobs", "patch"),
+        ("events.k8s.io", "events", "create"),
+    }
 
 
 async def _writes(installation: Installation) -> list[str]:
@@ -268,6 +287,15 @@ def test_the_rights_of_a_mode_bring_nothing_that_runs(mode: Any) -> None:
     assert {"Namespace", "ServiceAccount"} < kinds
     assert kinds & {"Deployment", "Service", "ConfigMap", "Pod"} == set()
     assert rights_of(shipped_rights(mode)) == rights_of(rendered(OVERLAYS[mode]))
+
+
+ABSENT = frozenset({"karpenter.sh", "kueue.x-k8s.io"})
+"""Groups that the devcluster has not."""
+
+
+def kinds_and_verbs(objects: Any) -> set[tuple[str, str, str]]:
+    """What is granted, wherever and under whatever name."""
+    return {(right.group, right.resource, right.verb) for right in rights_of(objects)}
 
 
 NEVER = {

@@ -12,6 +12,7 @@ from autoscaler.service.wiring import LEASE
 
 READ: Final = "ClusterRole gpu-autoscaler-read, k8s/base/read.yaml"
 OWN: Final = "Role gpu-autoscaler-own, k8s/base/own.yaml"
+READ_AGAIN: Final = "ClusterRole gpu-autoscaler-read-again, k8s/components/ledger"
 LEDGER: Final = "Role gpu-autoscaler-ledger, k8s/components/ledger"
 EVENTS: Final = "ClusterRole gpu-autoscaler-events, k8s/components/events"
 RIGHT_SIZE: Final = "ClusterRole gpu-autoscaler-right-size, k8s/components/right-size"
@@ -45,7 +46,7 @@ def _rights(policy: Policy, settings: Settings) -> Iterator[Right]:
 
 def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
     for group, resource in _ACTED_ON:
-        yield Right(group=group, resource=resource, verb="get", role=READ)
+        yield Right(group=group, resource=resource, verb="get", role=READ_AGAIN)
     for number in range(ledger.SHARDS):
         yield from _named("", "configmaps", f"{shards.NAME}-{number}", namespace, LEDGER)
     yield Right(
@@ -62,10 +63,10 @@ def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
             yield Right(group="apps", resource=f"{resource}/scale", verb="patch", role=SCALE_IN)
         yield Right(group="", resource="pods", verb="patch", role=SCALE_IN)
     if applies("deactivate"):
-        yield Right(group=_KUEUE[0], resource=_KUEUE[1], verb="get", kind=KUEUE_WORKLOAD.name, role=READ)
-        yield Right(
-            group=_KUEUE[0], resource=_KUEUE[1], verb="patch", kind=KUEUE_WORKLOAD.name, role=DEACTIVATE
-        )
+        for verb in ("get", "patch"):
+            yield Right(
+                group=_KUEUE[0], resource=_KUEUE[1], verb=verb, kind=KUEUE_WORKLOAD.name, role=DEACTIVATE
+            )
     if applies("make-room"):
         yield Right(group="", resource="pods/eviction", verb="create", role=MAKE_ROOM)
         yield Right(group="", resource="pods/status", verb="patch", role=MAKE_ROOM)

@@ -3,7 +3,15 @@ from typing import Any
 
 import pytest
 
-from devcluster.audit import AuditEvent, Reader, describe, read_events, service_account_user, writes_by
+from devcluster.audit import (
+    AuditEvent,
+    Reader,
+    describe,
+    read_events,
+    rights_used_by,
+    service_account_user,
+    writes_by,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -44,9 +52,25 @@ def test_a_reader_tells_each_event_once_and_a_line_when_it_is_whole(tmp_path: Pa
 
 def test_only_the_writes_of_the_asked_account_count_and_questions_about_rights_do_not() -> None:
     wanted = event()
-    events = [wanted, event(user="someone"), event(resource="selfsubjectaccessreviews")]
+    events = [wanted, event(user="someone"), event(resource="selfsubjectaccessreviews"), event(verb="watch")]
 
     assert writes_by(events, service_account_user("ns", "sa")) == [wanted]
+
+
+def test_a_right_is_used_by_what_was_allowed_reads_included() -> None:
+    evicted = {"resource": "pods", "subresource": "eviction", "namespace": "ns", "name": "p"}
+    events = [
+        event(verb="watch", objectRef={"resource": "deployments", "apiGroup": "apps"}),
+        event(verb="create", objectRef=evicted, responseStatus={"code": 429}),
+        event(verb="get", resource="secrets", responseStatus={"code": 403}),
+        event(verb="get", objectRef=None),
+        event(user="someone"),
+    ]
+
+    assert rights_used_by(events, service_account_user("ns", "sa")) == {
+        ("apps", "deployments", "watch"),
+        ("", "pods/eviction", "create"),
+    }
 
 
 def test_a_write_is_told_in_a_line() -> None:
