@@ -70,7 +70,7 @@ def guard_budgets(world: World, judged: Judged, proposal: Proposal, tally: Tally
     if refused:
         return refused
     namespace, allowed = judged.case.workload.ref.namespace, allowance(world, proposal.method)
-    shares = sorted({namespace, proposal.given_to or namespace})
+    shares = sorted({namespace, proposal.given_to} - {""})
     of_kind = tally.method_boards.get(proposal.method, 0)
     for what, unit, spent, more, limit in (
         ("fleet, this hour", "boards", tally.boards_hour, boards, allowed.hour),

@@ -55,8 +55,6 @@ def standing_of(world: World, case: Case) -> Standing:
 
 def _rows(world: World, case: Case) -> tuple[KueueWorkload, ...]:
     """The Workloads that stand for it or its pods."""
-    if not world.snapshot.kueue_workloads:
-        return ()
     uids = (case.workload.uid, *(unit.pod.uid for unit in case.units))
     return world.queues.standing_for(case.workload.ref.namespace, uids)
 

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.decide.guards.budgets import at_least_one, guard_budgets, pods_of, step_limit
-from autoscaler.decide.proposal import Ruling
+from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.tally import Effect, Tally
 from autoscaler.model.cluster import Control, PastAct, WorkloadRef
 from autoscaler.model.policy import policy_from_dict
+from autoscaler.model.reasons import Reason
 
 ELSEWHERE = WorkloadRef("apps", "Deployment", "lab", "other")
 HERE = WorkloadRef("apps", "Deployment", "team", "other")
@@ -85,6 +86,9 @@ def test_a_rollout_takes_no_more_pods_at_once_than_the_workload_s_share(
         (8, 96, {}, "raise budgets.fleetPerHour to at least 0.09, budgets.namespaceShare to at least 1"),
         (8, 40, {"namespaceShare": 1.0}, "raise budgets.fleetPerHour to at least 0.2, budgets.fleetPerDay to at least 0.2"),
         (3, 200, {}, "raise budgets.namespaceShare to at least 0.75"),
+        (2, 100, {}, "raise budgets.namespaceShare to at least 1"),
+        (20, 20, {"namespaceShare": 1.0}, "raise budgets.fleetPerHour to at least 1, budgets.fleetPerDay to at least 1"),
+        (3, 100, {"namespaceShare": 1.0, "fleetPerHourByKind": {"scale-in": 0.03}}, "raise budgets.fleetPerHour to at least 0.03"),
         (2, 1, {}, "no budget admits it: the nodes that are known offer 1 boards"),
         (1, 100, {"inFlight": 0}, "raise budgets.inFlight to at least 1"),
     ],
@@ -101,7 +105,9 @@ def test_a_spent_budget_is_waited_for() -> None:
     act = PastAct(ELSEWHERE, NOW_MS, 1000)
 
     assert ruling(2, act, namespaceShare=1.0).remedy == ""
-    assert ruling(1, *[act] * 3, inFlight=1, fleetPerHour=1.0).remedy == ""
+    waits = PastAct(ELSEWHERE, 0, verified=False)
+    assert ruling(1, waits, inFlight=1).detail == "1 changes are planned or not yet verified, 1 allowed"
+    assert ruling(1, waits, inFlight=1).remedy == ""
 
 
 @given(
@@ -262,6 +268,20 @@ def test_a_new_template_ends_every_pod_and_none_where_the_next_run_has_it(kind: 
     _, judged = judge(cluster(Spec(kind=kind, gpus=2, seen=(boards(0.5, 0.0),) * 4)))
 
     assert ended == pods_of(judged, resize(2, 1, replicas=4))
+
+
+def test_an_eviction_ends_one_pod_and_a_release_through_kueue_all_that_are_there() -> None:
+    _, judged = judge(cluster(Spec(seen=(boards(0.0),) * 3, replicas=5)))
+    evicted, stopped = (
+        Proposal(method, Reason.MADE_ROOM, lever, 1, 0, 0, "a test says so")
+        for method, lever in (("make-room", "evict"), ("deactivate", "deactivate"))
+    )
+
+    assert (pods_of(judged, evicted), pods_of(judged, stopped)) == (1, 3)
+
+
+def test_growth_is_told_only_where_there_is_any() -> None:
+    assert ruling(1, namespaceShare=1.0).detail == "0 + 1 of 2 boards this hour"
 
 
 @pytest.mark.parametrize(
