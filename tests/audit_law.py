@@ -8,7 +8,8 @@ both are sequences of audit events in the order in which the server received the
 - L3 every change is written down before it is sent: the ledger carries an open record of it, written by the same process;
 - L4 a process changes something only while the lease is its own and was renewed lately;
 - L5 one workload is changed at most once per cool-down, putting back aside;
-- L6 what is changed is an amount of one container, a replica count, whether Kueue may admit, an eviction, a nomination or
+- L6 what is changed is an amount of one container, a replica count or an autoscaler's least,
+  whether Kueue may admit, an eviction, a nomination or
   a deletion cost.
 """
 
@@ -222,6 +223,9 @@ def _shape_breaches(write: Write) -> list[str]:
     elif resource == "workloads":
         found += [] if version else ["L2 no version"]
         found += [] if set(body.get("spec") or {}) == {"active"} else ["L6 more than active"]
+    elif resource == "horizontalpodautoscalers":
+        found += [] if version else ["L2 no version"]
+        found += [] if set(body.get("spec") or {}) == {"minReplicas"} else ["L6 more than the least replicas"]
     elif resource in WORKLOADS:
         found += [] if version else ["L2 no version"]
         found += _template_breaches(body.get("spec") or {})

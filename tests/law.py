@@ -79,14 +79,29 @@ def _change_by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms
     floor = policy.guards.priority_floor
     if any(p >= 2_000_000_000 or (floor is not None and p >= floor) for p in priorities):
         found.append("touches a priority over the floor")
-    if any(
-        (a.namespace, a.target_kind, a.target_name)
-        == (action.target.namespace, action.target.kind, action.target.name)
-        for a in snapshot.autoscalers
-    ):
-        found.append("changes what an autoscaler answers to")
+    found += _against_autoscalers(snapshot, action, policy)
     found += _at_a_bad_time(snapshot, action, policy, now_ms)
     return found + (_size_limits(snapshot, action) if action.lever == "template" else [])
+
+
+def _against_autoscalers(snapshot: Snapshot, action: Action, policy: Policy) -> list[str]:
+    """What an autoscaler holds is changed by its minimum alone, and only where that is what holds it."""
+    target = (action.target.namespace, action.target.kind, action.target.name)
+    rows = [a for a in snapshot.autoscalers if (a.namespace, a.target_kind, a.target_name) == target]
+    if action.lever != "bounds":
+        return ["changes what an autoscaler answers to"] if rows else []
+    allowed = policy.methods.autoscaler_bounds
+    if allowed == "never" or (allowed == "agreed" and not stated(snapshot, action, "min-replicas")):
+        return ["lowers a minimum that nobody gave away"]
+    if len(rows) != 1 or action.through is None or rows[0].uid != action.through.uid:
+        return ["lowers the minimum of another autoscaler"]
+    (row,) = rows
+    found = ["lowers a minimum that another keeps"] * bool(row.controller)
+    found += ["lowers a minimum in vain"] * (not row.scales_in or bool(row.blind))
+    replicas = workload_of(snapshot, action).replicas
+    return found + ["lowers what does not hold"] * (
+        not (1 <= action.after < action.before == row.minimum == replicas)
+    )
 
 
 def _is_kueue_s(snapshot: Snapshot, action: Action) -> bool:
@@ -270,7 +285,7 @@ def _against_statements(snapshot: Snapshot, action: Action, policy: Policy) -> l
         if max(map(int, floors), default=1) > 0:
             found.append("stops what nobody agreed to stop")
         return found
-    if action.lever == "scale":
+    if action.lever in {"scale", "bounds"}:
         consent = floors if action.method == "idle" else []
         least = max(map(int, floors), default=0 if policy.methods.allow_zero_replicas else 1)
         if action.after < least:
@@ -549,7 +564,7 @@ def _moves(rollout: Rollout, replicas: int) -> tuple[int, int]:
 def _taken(workload: Workload, action: Action) -> int:
     if action.lever == "deactivate":
         return action.pods
-    if action.lever == "scale":
+    if action.lever in {"scale", "bounds"}:
         return action.before - action.after
     if action.lever == "evict" or workload.ref.kind == "CronJob":
         return int(action.lever == "evict")
@@ -563,7 +578,7 @@ def _taken(workload: Workload, action: Action) -> int:
 def _disruptions(snapshot: Snapshot, plan: Plan, budget: Budget) -> list[str]:
     taken, found = 0, []
     for action in plan.actions:
-        left = action.after if action.lever in {"scale", "deactivate"} else 1
+        left = action.after if action.lever in {"scale", "bounds", "deactivate"} else 1
         pods = [p for p in live_pods(snapshot, action) if p.namespace == budget.namespace]
         if action.pod:
             pods, left = [p for p in pods if p.uid == action.pod.uid], 1

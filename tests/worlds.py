@@ -262,7 +262,20 @@ def limits(draw: st.DrawFn, *, used: int = 10) -> dict[str, Any]:
                 observed=draw(mostly(True, True, False)),
             )
         ),
-        "autoscalers": some(lambda _: Autoscaler("team", "hpa", "Deployment", "w0", 1, 5)),
+        "autoscalers": some(
+            lambda n: Autoscaler(
+                "team",
+                f"hpa-{n}",
+                "Deployment",
+                "w0",
+                draw(st.integers(1, 4)),
+                5,
+                uid=f"uid-hpa-{n}",
+                controller=draw(mostly("", "ScaledObject queue")),
+                scales_in=draw(mostly(True, False)),
+                blind=draw(mostly("", "ScalingActive is False: no metric")),
+            )
+        ),
         "access": some(
             lambda _: KindAccess(
                 draw(
@@ -362,6 +375,9 @@ def worlds(draw: st.DrawFn, *, wild: bool = True, at_most: int = 4) -> Snapshot:
     )
 
 
+BOUNDS = st.sampled_from(["never", "agreed", "always"])
+
+
 def policies(*, wild: bool = True) -> st.SearchStrategy[Policy]:
     """Valid policies: with wide budgets, or with any numbers at all."""
     share = st.sampled_from([0.0, 0.02, 0.3, 0.5, 0.95, 1.0])
@@ -376,7 +392,7 @@ def policies(*, wild: bool = True) -> st.SearchStrategy[Policy]:
     }
     calm = {
         "need": {"confidenceUnit": mostly("1d", "1h"), "targetUtilization": mostly(0.7, 0.5, 1.0)},
-        "methods": {"allowZeroReplicas": st.booleans()},
+        "methods": {"allowZeroReplicas": st.booleans(), "autoscalerBounds": BOUNDS},
         "modes": {"default": st.sampled_from(["observe", "recommend", "apply", "apply"])},
     }
     if not wild:
@@ -407,6 +423,7 @@ def policies(*, wild: bool = True) -> st.SearchStrategy[Policy]:
             "rightSize": st.booleans(),
             "idle": st.booleans(),
             "allowZeroReplicas": st.booleans(),
+            "autoscalerBounds": BOUNDS,
             "savingsFloor": st.sampled_from([0.0, 0.25, 1e300]),
             "restartFactor": st.sampled_from([0, 3, 1000]),
         },
@@ -520,6 +537,29 @@ def _order(count: int, seed: Any) -> list[int]:
     return list(seed.sample(range(count), count))
 
 
+@st.composite
+def autoscaled_worlds(draw: st.DrawFn) -> Snapshot:
+    """Calm clusters in which autoscalers hold the replicas of some workloads, mostly at their minimum."""
+    snapshot = draw(worlds(wild=False))
+    rows = tuple(
+        Autoscaler(
+            row.ref.namespace,
+            f"hpa-{n}-{twin}",
+            row.ref.kind,
+            row.ref.name,
+            draw(mostly(max(1, row.replicas), 1, 2)),
+            9,
+            uid=f"uid-hpa-{n}-{twin}",
+            controller=draw(mostly("", "ScaledObject queue")),
+            scales_in=draw(mostly(True, False)),
+            blind=draw(mostly("", "ScalingActive is False: no metric")),
+        )
+        for n, row in enumerate(snapshot.workloads)
+        for twin in range(draw(mostly(1, 0, 2)))
+    )
+    return msgspec.structs.replace(snapshot, autoscalers=rows)
+
+
 def carry_out(snapshot: Snapshot, plan: Plan, *, at_ms: int = NOW_MS) -> Snapshot:
     """The cluster once every action is done: the load is divided over what is left, and clipped at one board."""
     for action in plan.actions:
@@ -539,6 +579,12 @@ def _carried_out(snapshot: Snapshot, action: Action) -> Snapshot:
         for pod in pods:
             snapshot = _redivided(snapshot, rows_of(snapshot, {pod}), action.after)
         return _retemplated(snapshot, index, pods, action)
+    if action.through is not None:
+        lowered = {action.through.uid: {"minimum": action.after}}
+        autoscalers = tuple(
+            msgspec.structs.replace(row, **lowered.get(row.uid, {})) for row in snapshot.autoscalers
+        )
+        snapshot = msgspec.structs.replace(snapshot, autoscalers=autoscalers)
     rows = rows_of(snapshot, set(pods))
     gone = set(pods[action.after :])
     keep = len([row for row in rows if snapshot.holders.pod[row] not in gone])

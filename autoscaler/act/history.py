@@ -68,7 +68,7 @@ def _pods(action: Action) -> int:
         return 1
     if action.lever == "deactivate":
         return action.pods
-    if action.lever == "scale":
+    if action.lever in {"scale", "bounds"}:
         return abs(action.before - action.after)
     if action.target.kind == "CronJob":
         return 0

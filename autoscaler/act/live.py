@@ -58,12 +58,13 @@ class _JobTemplate(Wire):
 class _Spec(Wire):
     active: bool | None = None
     replicas: int | None = None
+    min_replicas: int | None = None
     template: _Template | None = None
     job_template: _JobTemplate | None = None
 
 
 class WorkloadObject(Wire):
-    """A Deployment, StatefulSet, CronJob, Scale or Workload of Kueue, as far as it is looked at."""
+    """A Deployment, StatefulSet, CronJob, Scale, autoscaler or Workload of Kueue, as far as it is looked at."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -94,7 +95,8 @@ class LiveWorkload(msgspec.Struct, frozen=True):
     """A workload as it is now.
 
     `amounts` maps a container of the template to its limits and requests as they are written. `own_entries` are the
-    indexes of our entries in `managedFields`. `active` is a Workload's of Kueue.
+    indexes of our entries in `managedFields`. `active` is a Workload's of Kueue,
+    `minimum` an autoscaler's least replicas.
     """
 
     ref: WorkloadRef
@@ -105,6 +107,7 @@ class LiveWorkload(msgspec.Struct, frozen=True):
     amounts: Mapping[str, Mapping[str, Mapping[str, Any]]] = {}
     own_entries: tuple[int, ...] = ()
     active: bool = True
+    minimum: int = 1
 
     def stated(self, container: str, resource: str) -> tuple[str, ...]:
         """Which of limits and requests the container states for a resource."""
@@ -112,11 +115,13 @@ class LiveWorkload(msgspec.Struct, frozen=True):
         return tuple(part for part in PARTS if resource in parts.get(part, {}))
 
     def value(self, lever: Lever, *, resource: str = "", container: str = "") -> int | None:
-        """Replicas, 1 for active, or the boards that the template states; None where it states none or contradicts itself."""
+        """Replicas, the least of them, 1 for active, or the boards that the template states; None where it states none or contradicts itself."""
         if lever == "scale":
             return self.replicas
         if lever == "deactivate":
             return int(self.active)
+        if lever == "bounds":
+            return self.minimum
         parts = self.amounts.get(container, {})
         amounts = {_whole(parts[part][resource]) for part in self.stated(container, resource)}
         return amounts.pop() if len(amounts) == 1 else None
@@ -157,6 +162,7 @@ def live_workload(ref: WorkloadRef, item: WorkloadObject, *, of_scale: bool = Fa
         replicas=unstated if spec.replicas is None else spec.replicas,
         amounts={container.name: _amounts(container) for container in containers},
         active=spec.active is not False,
+        minimum=1 if spec.min_replicas is None else spec.min_replicas,
         own_entries=tuple(
             index for index, entry in enumerate(meta.managed_fields or ()) if entry.manager == OWN_MANAGER
         ),

@@ -103,7 +103,7 @@ async def _asked_again(
 
 async def _marks(action: Action, writer: Writer) -> tuple[Step, ...] | Outcome:
     """What makes the right pods of a Deployment go first; a StatefulSet's go by their ordinals."""
-    if action.lever != "scale" or action.target.kind != "Deployment":
+    if action.lever not in {"scale", "bounds"} or action.target.kind != "Deployment":
         return ()
     pods = {pod: await writer.pod(pod) for pod in action.leaving}
     return preflight.unfit_leaving(pods) or tuple(

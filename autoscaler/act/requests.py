@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from autoscaler.act.live import LivePod, LiveWorkload
-from autoscaler.kube.kinds import KUEUE_WORKLOAD
+from autoscaler.kube.kinds import HORIZONTAL_POD_AUTOSCALER, KUEUE_WORKLOAD
 from autoscaler.kube.session import WriteVerb
 from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.plan import KUEUE_GROUP, Action, PodRef
@@ -30,6 +30,10 @@ _PATHS: Final = {
     ("apps", "StatefulSet"): ("/apis/apps/v1", "statefulsets"),
     ("batch", "CronJob"): ("/apis/batch/v1", "cronjobs"),
     (KUEUE_GROUP, "Workload"): (KUEUE_WORKLOAD.base_path, KUEUE_WORKLOAD.plural),
+    ("autoscaling", "HorizontalPodAutoscaler"): (
+        HORIZONTAL_POD_AUTOSCALER.base_path,
+        HORIZONTAL_POD_AUTOSCALER.plural,
+    ),
 }
 
 
@@ -81,11 +85,14 @@ def _segment(name: str) -> str:
 
 
 def change_request(action: Action, live: LiveWorkload) -> Request:
-    """The change of a template, of replicas or of Kueue's word; raises `NoRequestError` where the live object offers no such field."""
+    """The change of a template, of replicas, of their least number or of Kueue's word; raises `NoRequestError` where the live object offers no such field."""
     metadata = {"uid": live.uid, "resourceVersion": live.resource_version}
     path = workload_path(action.written[0])
     if action.lever == "deactivate":
         body = {"metadata": metadata, "spec": {"active": bool(action.after)}}
+        return Request("PATCH", path, body, _MERGE, _MANAGED)
+    if action.lever == "bounds":
+        body = {"metadata": metadata, "spec": {"minReplicas": action.after}}
         return Request("PATCH", path, body, _MERGE, _MANAGED)
     if action.lever == "scale":
         body = {"metadata": metadata, "spec": {"replicas": action.after}}

@@ -148,7 +148,7 @@ def reverse_action(entry: Entry, change: Change, *, actor: Restorer) -> Action:
 def field_of(change: Change) -> str:
     """The field that holds a value of ours, in words."""
     if change.through is not None:
-        return f"active of Workload {change.through.name}"
+        return change.through.field
     return f"{change.resource} of container {change.container}" if change.container else "replicas"
 
 

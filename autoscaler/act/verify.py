@@ -9,7 +9,7 @@ from autoscaler.model.cluster import PodRow, Workload
 from autoscaler.model.duration import format_duration
 from autoscaler.model.kueue import KueueWorkload
 from autoscaler.model.ledger import Change, Entry, Record
-from autoscaler.model.plan import Action, KueueRef, Verdict
+from autoscaler.model.plan import Action, ThroughRef, Verdict
 from autoscaler.model.policy import MINUTE_MS, Policy
 from autoscaler.model.shapes import PodShape
 from autoscaler.model.snapshot import Snapshot
@@ -46,14 +46,14 @@ def judge(
     workload = _workload(snapshot, action.target, action.uid)
     if workload is None:
         return Finding("gone", f"no {action.target.kind} {action.target} of uid {action.uid}")
-    elsewhere = drift(action.before, action.after, live_value(snapshot, workload, action))
+    elsewhere = _elsewhere(action, snapshot, workload)
     if elsewhere is not None:
         return elsewhere
     if action.target.kind == "CronJob":
         return _judge_canary(record, workload, now_ms)
     pods = _live_pods(snapshot, action)
     staying = [(pod, shape) for pod, shape in pods if not pod.deleting]
-    unfit = _not_there_yet(action, workload, staying)
+    unfit = _not_there_yet(record, workload, staying)
     if unfit:
         return _in_time(record, policy, now_ms, unfit)
     leaving = len(pods) - len(staying)
@@ -67,6 +67,14 @@ def judge(
     return _on_probation(record, staying, verdict=verdict, policy=policy, now_ms=now_ms)
 
 
+def _elsewhere(action: Action, snapshot: Snapshot, workload: Workload) -> Finding | None:
+    """What it means that the value is not what the act made of it; None where it is, or cannot be read."""
+    if action.through is None:
+        return drift(action.before, action.after, live_value(snapshot, workload, action))
+    value = _value_through(snapshot, action.through)
+    return _gone(action.through) if value is None else drift(action.before, action.after, value)
+
+
 def unseen(record: Record, *, policy: Policy, now_ms: int) -> Finding:
     """How an act stands whose workload is there and is not shown: what nothing can prove is not left for good."""
     return _in_time(record, policy, now_ms, "its workload is there and not in view")
@@ -75,9 +83,8 @@ def unseen(record: Record, *, policy: Policy, now_ms: int) -> Finding:
 def drifted(entry: Entry, change: Change, snapshot: Snapshot) -> Finding | None:
     """Whether a value of ours is no longer there, long after it was verified; None while it is or nobody can tell."""
     if change.through is not None:
-        row = _kueue_workload(snapshot, change.through)
-        gone = Finding("gone", f"no Workload {change.through.name} of uid {change.through.uid}")
-        return gone if row is None else drift(change.original, change.current, int(row.active))
+        there = _value_through(snapshot, change.through)
+        return _gone(change.through) if there is None else drift(change.original, change.current, there)
     workload = _workload(snapshot, entry.ref, entry.uid)
     if workload is None:
         return None
@@ -120,7 +127,26 @@ def _workload(snapshot: Snapshot, ref: object, uid: str) -> Workload | None:
     return next((row for row in snapshot.workloads if row.ref == ref and row.uid == uid), None)
 
 
-def _kueue_workload(snapshot: Snapshot, through: KueueRef | None) -> KueueWorkload | None:
+def _has_followed(action: Action, workload: Workload) -> bool:
+    """Whether an autoscaler has used its new minimum: it may have had its own reasons for more than the former one."""
+    if action.after < action.before:
+        return workload.replicas <= action.after
+    return workload.replicas >= action.after
+
+
+def _gone(through: ThroughRef) -> Finding:
+    return Finding("gone", f"no {through.kind} {through.name} of uid {through.uid}")
+
+
+def _value_through(snapshot: Snapshot, through: ThroughRef) -> int | None:
+    """The value in another controller's object; None where that very object is not there."""
+    if through.kind == "HorizontalPodAutoscaler":
+        return next((row.minimum for row in snapshot.autoscalers if row.uid == through.uid), None)
+    row = _kueue_workload(snapshot, through)
+    return None if row is None else int(row.active)
+
+
+def _kueue_workload(snapshot: Snapshot, through: ThroughRef | None) -> KueueWorkload | None:
     return next((row for row in snapshot.kueue_workloads if through and row.uid == through.uid), None)
 
 
@@ -136,8 +162,11 @@ def _live_pods(snapshot: Snapshot, action: Action) -> list[tuple[PodRow, PodShap
     ]
 
 
-def _not_there_yet(action: Action, workload: Workload, staying: Sequence[tuple[PodRow, PodShape]]) -> str:
+def _not_there_yet(record: Record, workload: Workload, staying: Sequence[tuple[PodRow, PodShape]]) -> str:
     """What keeps the change from being complete; empty when every pod is there, of the new size, and ready."""
+    action = record.action
+    if action.lever == "bounds" and record.ready_ms < 0 and not _has_followed(action, workload):
+        return f"its autoscaler keeps {workload.replicas} replicas by its own metric"
     if not workload.rollout.observed:
         return "its controller has not seen the change"
     ready = [pod for pod, _ in staying if _is_ready(pod)]

@@ -5,10 +5,11 @@ from typing import Final
 
 from autoscaler.decide.deadlines import SEAT_WITHIN_MS, ready_within_ms
 from autoscaler.decide.guards.kueue import admitted_by
+from autoscaler.decide.methods.bounds import sole_autoscaler
 from autoscaler.decide.methods.replicas import leaving
 from autoscaler.decide.proposal import Judged, Proposal
 from autoscaler.decide.world import World
-from autoscaler.model.plan import Action, KueueRef, Method, PodRef, Seat
+from autoscaler.model.plan import Action, Method, PodRef, Seat, ThroughRef
 from autoscaler.model.policy import Mode, Policy
 from autoscaler.model.policy_sections import strictest
 from autoscaler.model.reasons import Reason
@@ -41,10 +42,12 @@ def held_by(world: World, mode: Mode) -> tuple[Reason, ...]:
 
 
 def change_of(world: World, judged: Judged, proposal: Proposal) -> Action:
-    """The change of a template or of replicas, or the release of what Kueue has admitted."""
+    """The change of a template, of replicas or of an autoscaler's minimum, or the release of what Kueue has admitted."""
     case, workload = judged.case, judged.case.workload
     if proposal.lever == "deactivate":
         return _deactivation_of(world, judged, proposal)
+    if proposal.lever == "bounds":
+        return _lower_bound_of(world, judged, proposal)
     container = case.container.name if case.container and proposal.lever == "template" else ""
     field = f"{case.resource} of container {container}" if container else "replicas"
     preconditions = [*_same_object(judged), f"{field} is {proposal.before}"]
@@ -99,8 +102,43 @@ def _deactivation_of(world: World, judged: Judged, proposal: Proposal) -> Action
         ),
         held_by=held_by(world, mode_for(world.policy, judged, proposal.method)),
         ready_within_ms=ready_within_ms(world, judged, proposal),
-        through=KueueRef(row.name, row.uid),
+        through=ThroughRef(row.name, row.uid),
         pods=len(case.units),
+    )
+
+
+def _lower_bound_of(world: World, judged: Judged, proposal: Proposal) -> Action:
+    """The lower minimum of an autoscaler, which then takes the replicas itself; the idle ones are to go first."""
+    case, workload, row = judged.case, judged.case.workload, sole_autoscaler(world, judged.case)
+    if row is None:
+        raise ValueError(f"no autoscaler holds {workload.ref}")
+    going: tuple[PodRef, ...] = ()
+    if workload.ref.kind == "Deployment":
+        going = leaving(judged, proposal.before - proposal.after)
+    return Action(
+        id=_identity(judged, proposal, row.uid),
+        method=proposal.method,
+        reason=proposal.reason,
+        lever=proposal.lever,
+        target=workload.ref,
+        uid=workload.uid,
+        resource_version=row.resource_version,
+        resource=case.resource,
+        container="",
+        before=proposal.before,
+        after=proposal.after,
+        saved_milli_boards=proposal.saved_boards * 1000,
+        because=proposal.because,
+        preconditions=(
+            f"uid of HorizontalPodAutoscaler {row} is {row.uid}",
+            f"resourceVersion of HorizontalPodAutoscaler {row} is {row.resource_version}",
+            f"minReplicas of HorizontalPodAutoscaler {row} is {proposal.before}",
+            *(f"{DELETION_COST} is lowest on {pod.name}" for pod in going),
+        ),
+        held_by=held_by(world, mode_for(world.policy, judged, proposal.method)),
+        leaving=going,
+        ready_within_ms=ready_within_ms(world, judged, proposal) + row.calm_ms,
+        through=ThroughRef(row.name, row.uid, "HorizontalPodAutoscaler"),
     )
 
 

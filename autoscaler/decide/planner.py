@@ -11,6 +11,7 @@ from autoscaler.decide.guards.limits import quota_charge
 from autoscaler.decide.guards.rollout import unavailable_of
 from autoscaler.decide.guards.successor import surge_places
 from autoscaler.decide.methods import methods_for
+from autoscaler.decide.methods.bounds import through_bounds
 from autoscaler.decide.methods.make_room import make_room
 from autoscaler.decide.proposal import Judged, Proposal, Ruling, refuse, successor_demand
 from autoscaler.decide.tally import Effect, Tally
@@ -118,7 +119,7 @@ def _propose(world: World, trail: Trail) -> tuple[Proposal, ...]:
     for method in methods_for(world, trail.judged):
         outcome = method(world, trail.judged)
         if isinstance(outcome, Proposal):
-            wanted.append(outcome)
+            wanted.append(through_bounds(world, trail.judged, outcome))
         else:
             trail.method_rulings.append(outcome)
             trail.method_refusals.append(refuse(trail.judged, outcome))

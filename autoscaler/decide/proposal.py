@@ -15,8 +15,9 @@ from autoscaler.model.shapes import PodShape
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A change that a method would make: boards per pod (template), replicas (scale) or a pod's boards (evict), from and to.
+    """A change that a method would make, from and to.
 
+    It is of boards per pod (template), replicas (scale, or bounds through an autoscaler) or a pod's boards (evict).
     `saved_boards` are the boards that change hands. `agreed` says that owner or policy stated a floor that may be gone
     to on proven idleness alone. `given_to` is the namespace that an eviction makes room for.
     """
@@ -30,6 +31,11 @@ class Proposal:
     because: str
     agreed: bool = False
     given_to: str = ""
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether it lowers replicas, itself or by what an autoscaler then does."""
+        return self.lever in {"scale", "bounds"}
 
 
 @dataclass(frozen=True, slots=True)

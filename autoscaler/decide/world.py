@@ -226,9 +226,16 @@ class World:
 
     @cached_property
     def autoscalers(self) -> dict[tuple[str, str, str], Autoscaler]:
-        """Horizontal autoscalers by (namespace, kind, name) of their target."""
-        rows = sorted(self.snapshot.autoscalers, key=lambda row: row.name, reverse=True)
-        return {(row.namespace, row.target_kind, row.target_name): row for row in rows}
+        """The first horizontal autoscaler of each target, by its (namespace, kind, name)."""
+        return {target: rows[0] for target, rows in self.autoscalers_of.items()}
+
+    @cached_property
+    def autoscalers_of(self) -> dict[tuple[str, str, str], tuple[Autoscaler, ...]]:
+        """All horizontal autoscalers of each target, by its (namespace, kind, name)."""
+        found: dict[tuple[str, str, str], list[Autoscaler]] = {}
+        for row in sorted(self.snapshot.autoscalers, key=lambda row: row.name):
+            found.setdefault((row.namespace, row.target_kind, row.target_name), []).append(row)
+        return {target: tuple(rows) for target, rows in found.items()}
 
     @cached_property
     def _acts(self) -> dict[WorkloadRef, tuple[PastAct, ...]]:

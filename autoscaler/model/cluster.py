@@ -223,7 +223,12 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Autoscaler(msgspec.Struct, frozen=True):
-    """A HorizontalPodAutoscaler and the workload whose replicas it owns."""
+    """A HorizontalPodAutoscaler and the workload whose replicas it owns.
+
+    `controller` is what keeps the autoscaler itself, as "Kind name"; `minimum_owners` are the field managers of its
+    minimum. `blind` says why it does not scale at present. After `calm_ms` of lower need it goes down, if ever
+    (`scales_in`).
+    """
 
     namespace: str
     name: str
@@ -231,6 +236,17 @@ class Autoscaler(msgspec.Struct, frozen=True):
     target_name: str
     minimum: int = 1
     maximum: int = 1
+    uid: str = ""
+    resource_version: str = ""
+    controller: str = ""
+    minimum_owners: tuple[str, ...] = ()
+    scales_in: bool = True
+    calm_ms: Span = 300_000
+    blind: str = ""
+    deleting: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
 
 class PriorityClassRow(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ import msgspec
 
 from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.duration import Instant
-from autoscaler.model.plan import Action, KueueRef, Lever, written_object
+from autoscaler.model.plan import Action, Lever, ThroughRef, written_object
 
 VERSION: Final = 1
 RECORDS_KEPT: Final = 20
@@ -53,8 +53,8 @@ class Record(msgspec.Struct, frozen=True):
 class Change(msgspec.Struct, frozen=True):
     """A field that holds a value of ours: what its owner had there before our first act, and what we set last.
 
-    `resource` and `container` are empty for replicas; what was released through Kueue names the Workload, 1 is active. It
-    may be put back only while the live value is `current`.
+    `resource` and `container` are empty for replicas; what was changed through another object names that
+    (1 is active). It may be put back only while the live value is `current`.
     """
 
     lever: Lever
@@ -62,7 +62,7 @@ class Change(msgspec.Struct, frozen=True):
     current: int
     resource: str = ""
     container: str = ""
-    through: KueueRef | None = None
+    through: ThroughRef | None = None
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -13,7 +13,9 @@ Method = Literal["make-room", "right-size", "scale-in", "idle", "deactivate"]
 Verdict = Literal["busy", "under-used", "idle", "saturated", "unknown"]
 Role = Literal["training", "serving", "interactive", "unstated"]
 KUEUE_GROUP: Final = "kueue.x-k8s.io"
-Lever = Literal["template", "scale", "evict", "deactivate"]
+Lever = Literal["template", "scale", "bounds", "evict", "deactivate"]
+ThroughKind = Literal["Workload", "HorizontalPodAutoscaler"]
+_THROUGH: Final[dict[ThroughKind, str]] = {"Workload": KUEUE_GROUP, "HorizontalPodAutoscaler": "autoscaling"}
 
 
 class PodRef(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -39,24 +41,39 @@ class Seat(msgspec.Struct, frozen=True, gc=False):
     more: int = 0
 
 
-class KueueRef(msgspec.Struct, frozen=True, order=True, gc=False):
-    """The Workload by which Kueue has admitted something, in the same namespace."""
+class ThroughRef(msgspec.Struct, frozen=True, order=True, gc=False):
+    """The object of another controller, in the same namespace, by which a workload is changed.
+
+    A Workload, by which Kueue has admitted it, or the HorizontalPodAutoscaler that holds its replicas.
+    """
 
     name: str
     uid: str
+    kind: ThroughKind = "Workload"
+
+    @property
+    def group(self) -> str:
+        """Its API group."""
+        return _THROUGH[self.kind]
+
+    @property
+    def field(self) -> str:
+        """The field of it that is changed, in words."""
+        what = "active" if self.kind == "Workload" else "minReplicas"
+        return f"{what} of {self.kind} {self.name}"
 
 
 class Action(msgspec.Struct, frozen=True):
     """One lawful change, as data.
 
-    `before` and `after` are boards per pod (template), replicas (scale), the boards that a pod holds and 0 (evict), or 1
-    for active and 0 for not (deactivate).
+    `before` and `after` are boards per pod (template), replicas (scale), the least replicas that an autoscaler keeps
+    (bounds), the boards that a pod holds and 0 (evict), or 1 for active and 0 for not (deactivate).
     `id` is stable: the same change of the same object has the same id. `held_by` is empty only for a change that
     the mode lets through. `preconditions` are what must still be true when it is sent. `target` and `uid` are of the
     workload; an eviction also names its `pod` and the `seat` it frees, and actions that share a seat are carried out
     in the plan's order. `leaving` are the pods that a smaller Deployment should lose. `ready_within_ms` is the time
-    that new pods are given. What Kueue manages is released `through` its Workload, whose version `resource_version` then
-    is; `pods` is how many that ends.
+    that new pods are given. What another controller holds is changed `through` an object of it, whose version
+    `resource_version` then is; `pods` is how many a release through Kueue ends.
     """
 
     id: str
@@ -78,20 +95,20 @@ class Action(msgspec.Struct, frozen=True):
     seat: Seat | None = None
     leaving: tuple[PodRef, ...] = ()
     ready_within_ms: int = 0
-    through: KueueRef | None = None
+    through: ThroughRef | None = None
     pods: int = 0
 
     @property
     def written(self) -> tuple[WorkloadRef, str]:
-        """The object that is changed, and its uid: the target, or the Workload of Kueue that stands for it."""
+        """The object that is changed, and its uid: the target, or the one of another controller that stands for it."""
         return written_object(self.target, self.uid, self.through)
 
 
-def written_object(target: WorkloadRef, uid: str, through: KueueRef | None) -> tuple[WorkloadRef, str]:
+def written_object(target: WorkloadRef, uid: str, through: ThroughRef | None) -> tuple[WorkloadRef, str]:
     """The object that an act on a workload changes, and its uid."""
     if through is None:
         return target, uid
-    return WorkloadRef(KUEUE_GROUP, "Workload", target.namespace, through.name), through.uid
+    return WorkloadRef(through.group, through.kind, target.namespace, through.name), through.uid
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -191,6 +191,12 @@ class Methods(Section, frozen=True):
     deactivate: Annotated[
         bool, Meta(description="idle workloads that Kueue has admitted give their quota back")
     ] = True
+    autoscaler_bounds: Annotated[
+        Literal["never", "agreed", "always"],
+        Meta(
+            description="scale-in and idle lower the minimum of a HorizontalPodAutoscaler that keeps replicas at it; agreed: where the owner stated min-replicas"
+        ),
+    ] = "never"
     idle_floor: Annotated[
         Duration, Meta(description="proven idleness before a release; a promise to tenants, never undercut")
     ] = Duration(30 * MINUTE_MS)

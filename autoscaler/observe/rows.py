@@ -3,6 +3,8 @@
 What cannot be read is named in the row. A rule that selects nothing has no row.
 """
 
+from collections.abc import Iterable
+
 from autoscaler.kube import wire
 from autoscaler.model.cluster import (
     Autoscaler,
@@ -19,6 +21,9 @@ from autoscaler.model.shapes import Requirement, Taint
 from autoscaler.observe.marks import kept_marks, time_ms
 from autoscaler.observe.quantities import ratios_of, vector_of
 from autoscaler.observe.shapes import Places, label_selector, node_requirements
+
+_CALM_MS = 300_000
+"""The controller manager's own default before an autoscaler goes down (horizontal-pod-autoscaler-downscale-stabilization)."""
 
 
 def node_row(item: wire.Node) -> NodeRow:
@@ -142,6 +147,7 @@ def budget_row(item: wire.PodDisruptionBudget) -> Budget | None:
 def autoscaler_row(item: wire.HorizontalPodAutoscaler) -> Autoscaler:
     """A horizontal autoscaler and its target."""
     spec = item.spec
+    rules = (spec.behavior.scale_down if spec.behavior else None) or wire.ScalingRules()
     return Autoscaler(
         namespace=item.metadata.namespace,
         name=item.metadata.name,
@@ -149,4 +155,28 @@ def autoscaler_row(item: wire.HorizontalPodAutoscaler) -> Autoscaler:
         target_name=spec.scale_target_ref.name,
         minimum=1 if spec.min_replicas is None else spec.min_replicas,
         maximum=spec.max_replicas,
+        uid=item.metadata.uid,
+        resource_version=item.metadata.resource_version,
+        controller=next(
+            (f"{ref.kind} {ref.name}" for ref in item.metadata.owner_references or () if ref.controller), ""
+        ),
+        minimum_owners=tuple(sorted({o.manager for o in item.metadata.field_owners if o.owns_minimum})),
+        scales_in=rules.select_policy != "Disabled",
+        calm_ms=_CALM_MS
+        if rules.stabilization_window_seconds is None
+        else max(0, rules.stabilization_window_seconds) * 1000,
+        blind=_blind(item.status.conditions or ()),
+        deleting=item.metadata.deletion_timestamp is not None,
+    )
+
+
+def _blind(conditions: Iterable[wire.Condition]) -> str:
+    """Why an autoscaler does not scale; ScalingDisabled is said where its target has no replicas."""
+    return next(
+        (
+            f"{one.type} is {one.status}: {one.reason}"
+            for one in conditions
+            if one.type in {"AbleToScale", "ScalingActive"} and one.status != "True"
+        ),
+        "",
     )

@@ -147,6 +147,6 @@ def _change(action: Action) -> str:
         pod, seat = action.pod, action.seat
         return f"eviction of {pod} for {seat.pod if seat else 'nobody'}"
     if action.through is not None:
-        return f"active of Kueue's Workload {action.through.name} {action.before} -> {action.after}"
+        return f"{action.through.field} {action.before} -> {action.after}"
     what = action.resource if action.lever == "template" else "replicas"
     return f"{what} {action.before} -> {action.after}"

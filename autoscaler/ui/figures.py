@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from autoscaler.model.duration import format_duration
 from autoscaler.model.ledger import Change
-from autoscaler.model.plan import Action, ExplainRow, KueueRef, Lever, Need
+from autoscaler.model.plan import Action, ExplainRow, Lever, Need, ThroughRef
 from autoscaler.model.quality import Quality
 
 _LAST_MS = 253_402_300_800_000
@@ -71,9 +71,9 @@ def restored(held: Change) -> str:
     return f"{_noun(held.lever, held.through)} {held.current} -> {held.original}"
 
 
-def _noun(lever: Lever, through: KueueRef | None) -> str:
+def _noun(lever: Lever, through: ThroughRef | None) -> str:
     if through is not None:
-        return f"active of Workload {through.name}"
+        return through.field
     return "replicas" if lever == "scale" else "boards per pod"
 
 

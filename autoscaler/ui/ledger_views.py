@@ -145,7 +145,7 @@ def _matters(entry: Entry, now_ms: int) -> bool:
 
 def _field(change: Change) -> str:
     if change.through is not None:
-        return f"active of Workload {change.through.name}"
+        return change.through.field
     return "replicas" if change.lever == "scale" else f"{change.resource} of container {change.container}"
 
 

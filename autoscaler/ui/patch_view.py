@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import yaml
 
+from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.plan import Action, Plan
 from autoscaler.ui import figures
 from autoscaler.ui.escape import printable
@@ -36,10 +37,14 @@ def _comments(action: Action) -> Iterator[str]:
 
 
 def _patch(action: Action) -> dict[str, Any] | None:
+    if action.lever == "bounds":
+        target, _ = action.written
+        spec: dict[str, Any] = {"minReplicas": action.after}
+        return _manifest("autoscaling/v2", target, spec)
     target, version = action.target, _VERSIONS.get(action.target.group)
     if version is None or action.lever in {"evict", "deactivate"}:
         return None
-    spec: dict[str, Any] = {"replicas": action.after}
+    spec = {"replicas": action.after}
     if action.lever == "template":
         # Requests and limits of an extended resource must be equal; a manifest may state either or both.
         amount = {action.resource: str(action.after)}
@@ -47,5 +52,9 @@ def _patch(action: Action) -> dict[str, Any] | None:
         spec = {"template": {"spec": {"containers": [container]}}}
         if target.kind == "CronJob":
             spec = {"jobTemplate": {"spec": spec}}
+    return _manifest(version, target, spec)
+
+
+def _manifest(version: str, target: WorkloadRef, spec: dict[str, Any]) -> dict[str, Any]:
     metadata = {"name": target.name, "namespace": target.namespace}
     return {"apiVersion": version, "kind": target.kind, "metadata": metadata, "spec": spec}

@@ -23,7 +23,7 @@ def _share(part: int, whole: int) -> str:
 
 def pods_of(judged: Judged, proposal: Proposal) -> int:
     """Pods that a change ends: all of them where the template changes, none where only the next run has the new one."""
-    if proposal.lever == "scale":
+    if proposal.takes_replicas:
         return proposal.before - proposal.after
     if proposal.lever == "evict":
         return 1

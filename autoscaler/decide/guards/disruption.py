@@ -50,7 +50,7 @@ def _exceeded(budget: Budget, *, taken: int, spent: int) -> str:
 
 def _unsatisfied(budget: Budget, judged: Judged, proposal: Proposal) -> str:
     """Desired healthy pods recomputed for the pods that would be left."""
-    if proposal.lever != "scale":
+    if not proposal.takes_replicas:
         return ""
     going = proposal.before - proposal.after
     expected = max(0, max(budget.expected_pods, len(judged.case.units)) - going)

@@ -30,6 +30,7 @@ _NEEDED_ALWAYS = ("Namespace", "ReplicaSet", "PodDisruptionBudget", "HorizontalP
 _NEEDED_BY_LEVER = {
     "template": ("ResourceQuota", "LimitRange", "Node"),
     "scale": (),
+    "bounds": (),
     "deactivate": ("Workload",),
     "evict": ("Node", "Job", "NodeClaim", "PersistentVolumeClaim", "PersistentVolume", "Workload"),
 }

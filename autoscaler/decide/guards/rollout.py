@@ -49,7 +49,7 @@ def surge_of(judged: Judged, proposal: Proposal) -> int:
 def unavailable_of(judged: Judged, proposal: Proposal) -> int:
     """Ready pods that a proposal takes away at once."""
     workload = judged.case.workload
-    if proposal.lever == "scale":
+    if proposal.takes_replicas:
         return proposal.before - proposal.after
     if proposal.lever == "evict":
         return 1

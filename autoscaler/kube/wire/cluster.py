@@ -3,6 +3,7 @@
 import msgspec
 
 from autoscaler.kube.wire.meta import Condition, Int32, Int64, IntOrString, LabelSelector, ObjectMeta, Wire
+from autoscaler.kube.wire.ownership import WorkloadMeta
 
 
 class Taint(Wire):
@@ -155,12 +156,26 @@ class ScaleTarget(Wire):
     name: str = ""
 
 
+class ScalingRules(Wire):
+    """How an autoscaler goes in one direction."""
+
+    stabilization_window_seconds: Int32 | None = None
+    select_policy: str | None = None
+
+
+class ScalingBehavior(Wire):
+    """How an autoscaler goes down."""
+
+    scale_down: ScalingRules | None = None
+
+
 class HorizontalPodAutoscalerSpec(Wire):
     """What is scaled, and between which bounds."""
 
     scale_target_ref: ScaleTarget = msgspec.field(default_factory=ScaleTarget)
     min_replicas: Int32 | None = None
     max_replicas: Int32 = 0
+    behavior: ScalingBehavior | None = None
 
 
 class HorizontalPodAutoscalerStatus(Wire):
@@ -168,11 +183,12 @@ class HorizontalPodAutoscalerStatus(Wire):
 
     current_replicas: Int32 = 0
     desired_replicas: Int32 = 0
+    conditions: list[Condition] | None = None
 
 
 class HorizontalPodAutoscaler(Wire):
-    """A horizontal pod autoscaler (autoscaling/v2), read as a guard."""
+    """A horizontal pod autoscaler (autoscaling/v2)."""
 
-    metadata: ObjectMeta
+    metadata: WorkloadMeta
     spec: HorizontalPodAutoscalerSpec = msgspec.field(default_factory=HorizontalPodAutoscalerSpec)
     status: HorizontalPodAutoscalerStatus = msgspec.field(default_factory=HorizontalPodAutoscalerStatus)

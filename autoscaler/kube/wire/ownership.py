@@ -29,6 +29,7 @@ class _TemplateFields(Wire):
 
 class _SpecFields(Wire):
     replicas: Present | None = msgspec.field(name="f:replicas", default=None)
+    min_replicas: Present | None = msgspec.field(name="f:minReplicas", default=None)
     suspend: Present | None = msgspec.field(name="f:suspend", default=None)
     parallelism: Present | None = msgspec.field(name="f:parallelism", default=None)
     template: _TemplateFields | None = msgspec.field(name="f:template", default=None)
@@ -57,6 +58,7 @@ class FieldOwner(Wire):
     operation: str = ""
     subresource: str = ""
     owns_replicas: bool = False
+    owns_minimum: bool = False
     owns_resources: bool = False
     owns_suspend: bool = False
     owns_parallelism: bool = False
@@ -87,12 +89,19 @@ def _reduce(entry: _ManagedFieldsEntry) -> FieldOwner | None:
         operation=entry.operation,
         subresource=entry.subresource,
         owns_replicas=outer.replicas is not None,
+        owns_minimum=outer.min_replicas is not None,
         owns_resources=_touches_resources(outer) or (inner is not None and _touches_resources(inner)),
         owns_suspend=outer.suspend is not None,
         owns_parallelism=outer.parallelism is not None
         or (inner is not None and inner.parallelism is not None),
     )
-    turns = owner.owns_replicas, owner.owns_resources, owner.owns_suspend, owner.owns_parallelism
+    turns = (
+        owner.owns_replicas,
+        owner.owns_minimum,
+        owner.owns_resources,
+        owner.owns_suspend,
+        owner.owns_parallelism,
+    )
     return owner if any(turns) else None
 
 

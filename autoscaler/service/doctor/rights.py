@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from autoscaler.act import control, ledger, shards
-from autoscaler.kube.kinds import KINDS, KUEUE_WORKLOAD
+from autoscaler.kube.kinds import HORIZONTAL_POD_AUTOSCALER, KINDS, KUEUE_WORKLOAD
 from autoscaler.model.policy import Policy
 from autoscaler.service.doctor.gathered import Right
 from autoscaler.service.settings import Settings
@@ -18,6 +18,7 @@ EVENTS: Final = "ClusterRole gpu-autoscaler-events, k8s/components/events"
 RIGHT_SIZE: Final = "ClusterRole gpu-autoscaler-right-size, k8s/components/right-size"
 SCALE_IN: Final = "ClusterRole gpu-autoscaler-scale-in, k8s/components/scale-in"
 MAKE_ROOM: Final = "ClusterRole gpu-autoscaler-make-room, k8s/components/make-room"
+BOUNDS: Final = "ClusterRole gpu-autoscaler-bounds, k8s/components/bounds"
 DEACTIVATE: Final = "ClusterRole gpu-autoscaler-deactivate, k8s/components/deactivate"
 _KUEUE: Final = (KUEUE_WORKLOAD.group, KUEUE_WORKLOAD.plural)
 _ACTED_ON: Final = (("apps", "deployments"), ("apps", "statefulsets"), ("batch", "cronjobs"), ("", "pods"))
@@ -58,10 +59,7 @@ def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
             yield Right(group=group, resource=resource, verb="patch", role=RIGHT_SIZE)
         yield Right(group="", resource="pods/eviction", verb="create", role=RIGHT_SIZE)
     if applies("scale-in") or applies("idle"):
-        for resource in ("deployments", "statefulsets"):
-            yield Right(group="apps", resource=resource, verb="patch", role=SCALE_IN)
-            yield Right(group="apps", resource=f"{resource}/scale", verb="patch", role=SCALE_IN)
-        yield Right(group="", resource="pods", verb="patch", role=SCALE_IN)
+        yield from _of_replicas(policy)
     if applies("deactivate"):
         for verb in ("get", "patch"):
             yield Right(
@@ -70,6 +68,16 @@ def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
     if applies("make-room"):
         yield Right(group="", resource="pods/eviction", verb="create", role=MAKE_ROOM)
         yield Right(group="", resource="pods/status", verb="patch", role=MAKE_ROOM)
+
+
+def _of_replicas(policy: Policy) -> Iterator[Right]:
+    for resource in ("deployments", "statefulsets"):
+        yield Right(group="apps", resource=resource, verb="patch", role=SCALE_IN)
+        yield Right(group="apps", resource=f"{resource}/scale", verb="patch", role=SCALE_IN)
+    yield Right(group="", resource="pods", verb="patch", role=SCALE_IN)
+    hpa, through = HORIZONTAL_POD_AUTOSCALER, policy.methods.autoscaler_bounds != "never"
+    for verb in ("get", "patch") if through else ():
+        yield Right(group=hpa.group, resource=hpa.plural, verb=verb, role=BOUNDS)
 
 
 def _named(group: str, resource: str, name: str, namespace: str, role: str) -> Iterator[Right]:

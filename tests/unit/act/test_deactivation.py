@@ -22,14 +22,14 @@ from autoscaler.kube.errors import KubeError, ServerError, Unreachable
 from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.kueue import KueueWorkload
 from autoscaler.model.ledger import Change, Entry, Record
-from autoscaler.model.plan import Action, KueueRef
+from autoscaler.model.plan import Action, ThroughRef
 from autoscaler.model.policy import Guards
 from autoscaler.model.reasons import Reason
 from autoscaler.model.snapshot import Snapshot
 
 TRAINER = WorkloadRef("batch", "Job", "team", "trainer")
 ROW = WorkloadRef("kueue.x-k8s.io", "Workload", "team", "job-trainer")
-THROUGH = KueueRef("job-trainer", "uid-job-trainer")
+THROUGH = ThroughRef("job-trainer", "uid-job-trainer")
 OURS = Change("deactivate", original=1, current=0, through=THROUGH)
 PATH = "/apis/kueue.x-k8s.io/v1beta2/namespaces/team/workloads/job-trainer"
 
@@ -130,7 +130,7 @@ async def test_what_was_judged_through_another_workload_is_another_change() -> N
     world = world_of()
 
     async def elsewhere(action: Action) -> Action:
-        return msgspec.structs.replace(action, through=KueueRef("job-trainer", "newer"))
+        return msgspec.structs.replace(action, through=ThroughRef("job-trainer", "newer"))
 
     outcome = await world.executor.execute(deactivation(), world.writer, actor="service", recheck=elsewhere)
 
@@ -229,7 +229,7 @@ async def test_a_release_that_failed_is_put_back() -> None:
 
 
 def test_a_newer_workload_of_the_same_job_is_another_field() -> None:
-    newer = KueueRef("job-trainer", "uid-newer")
+    newer = ThroughRef("job-trainer", "uid-newer")
     entry = entry_of(
         record_of(deactivation(through=newer), "acted"),
         changes=(OURS, Change("deactivate", 1, 0, through=newer)),
@@ -253,7 +253,7 @@ TEAM = deactivation(target=WorkloadRef("batch", "Job", "team", "web"), uid="uid-
 
 
 def acted(ago_ms: int = MINUTE_MS, **more: Any) -> Record:
-    action = msgspec.structs.replace(TEAM, through=KueueRef("job-web", "uid-job-web"))
+    action = msgspec.structs.replace(TEAM, through=ThroughRef("job-web", "uid-job-web"))
     return record_of(action, "acted", acted_ms=NOW_MS - ago_ms, **more)
 
 
@@ -329,7 +329,7 @@ def test_a_kind_that_is_known_by_its_pods_alone_is_not_taken_for_gone() -> None:
 
 def test_a_value_of_ours_is_looked_for_in_the_workload() -> None:
     entry = entry_of(ref=TRAINER)
-    ours = Change("deactivate", 1, 0, through=KueueRef("job-web", "uid-job-web"))
+    ours = Change("deactivate", 1, 0, through=ThroughRef("job-web", "uid-job-web"))
 
     assert drifted(entry, ours, seen(STOPPED)) is None
     assert drifted(entry, ours, seen(admitted())) == Finding("reversed", "it is at 1 again, we had set 0")

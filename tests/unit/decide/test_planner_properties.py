@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from law import broken_laws, stated
 from worlds import (
     LOSSES,
+    autoscaled_worlds,
     bounded_worlds,
     carry_out,
     crowded_worlds,
@@ -30,7 +31,7 @@ from autoscaler.model.snapshot import Snapshot, decode_snapshot, encode_snapshot
 
 CALM = worlds(wild=False)
 WIDE = policies(wild=False)
-ANY_WORLD = st.one_of(worlds(), bounded_worlds(), crowded_worlds(), CALM)
+ANY_WORLD = st.one_of(worlds(), bounded_worlds(), crowded_worlds(), autoscaled_worlds(), CALM)
 SEARCHED = settings(max_examples=max(200, settings().max_examples))
 """The laws find one fault among many rules: few examples would pass by most of them."""
 

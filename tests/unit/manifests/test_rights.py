@@ -19,7 +19,7 @@ from autoscaler.act.requests import (
 )
 from autoscaler.kube import KINDS
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.plan import Action, KueueRef, PodRef
+from autoscaler.model.plan import Action, PodRef, ThroughRef
 from autoscaler.model.reasons import Reason
 from autoscaler.observe.strict_yaml import load_yaml
 from autoscaler.service.wiring import LEASE
@@ -30,9 +30,9 @@ EXPECTED = ROOT / "tests/unit/manifests/expected_rights.yaml"
 HOME = "gpu-autoscaler"
 POD = PodRef("team", "web-0", "uid-0")
 GROUPS = {"Deployment": "apps", "StatefulSet": "apps", "CronJob": "batch"}
-THROUGH = {"Job": KueueRef("job-web", "uid-workload")}
+THROUGH = {"Job": ThroughRef("job-web", "uid-workload")}
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
-ACTS = ("right-size", "scale-in", "make-room", "deactivate")
+ACTS = ("right-size", "scale-in", "make-room", "deactivate", "bounds")
 
 
 def right_of(request: Request) -> Right:
@@ -43,7 +43,7 @@ def right_of(request: Request) -> Right:
     return Right("", group, "/".join([resource, *subresource]), "", VERBS[request.verb])
 
 
-def changes(kind: str, lever: Any) -> list[Request]:
+def changes(kind: str, lever: Any, through: ThroughRef | None = None) -> list[Request]:
     """The change of a workload, and what follows it."""
     ref = WorkloadRef(GROUPS.get(kind, "batch"), kind, "team", "web")
     action = Action(
@@ -60,7 +60,7 @@ def changes(kind: str, lever: Any) -> list[Request]:
         after=1,
         saved_milli_boards=1000,
         because="",
-        through=THROUGH.get(kind),
+        through=through or THROUGH.get(kind),
     )
     amounts = {"main": {"limits": {"nvidia.com/gpu": "2"}, "requests": {}}}
     live = LiveWorkload(ref=ref, uid="uid", resource_version="1", amounts=amounts, own_entries=(0,))
@@ -80,6 +80,8 @@ def requests_for(act: str) -> list[Request]:
             return [*scales, cost_request(POD, LivePod(uid=POD.uid)), uncost_request(POD)]
         case "deactivate":
             return changes("Job", "deactivate")
+        case "bounds":
+            return changes("Deployment", "bounds", ThroughRef("web", "uid-hpa", "HorizontalPodAutoscaler"))
         case _:
             return [nominate_request(POD, "n"), unnominate_request(POD, "n"), evict_request(POD)]
 
@@ -121,7 +123,8 @@ def test_every_kind_that_is_read_may_be_read_and_no_other() -> None:
 
 def test_only_what_has_a_lever_is_read_again_and_only_by_who_acts() -> None:
     again = {(one.group, one.resource) for one in rights_of(role("read-again"))}
-    through_kueue = {(one.group, one.resource) for one in rights_of(role("deactivate")) if one.verb == "get"}
+    others = [*role("deactivate"), *role("bounds")]
+    through = {(one.group, one.resource) for one in rights_of(others) if one.verb == "get"}
     asked = {
         (right.group, right.resource.partition("/")[0])
         for act in ACTS
@@ -129,7 +132,7 @@ def test_only_what_has_a_lever_is_read_again_and_only_by_who_acts() -> None:
         for right in [right_of(one)]
     }
 
-    assert again | through_kueue == asked
+    assert again | through == asked
     assert [
         one for one in rights_of(objects_of("recommend")) if one.verb == "get" and not one.namespace
     ] == []

@@ -134,6 +134,45 @@ def test_an_autoscaler_without_minimum_has_one() -> None:
     assert (row.target_kind, row.target_name, row.minimum, row.maximum) == ("Deployment", "serve", 1, 5)
 
 
+def test_an_autoscaler_tells_who_keeps_it_and_whether_it_goes_down() -> None:
+    target = {"kind": "Deployment", "name": "serve"}
+    plain = snapshot(make(wire.HorizontalPodAutoscaler, "h", spec={"scaleTargetRef": target})).autoscalers[0]
+    kept = make(
+        wire.HorizontalPodAutoscaler,
+        "h",
+        spec={
+            "scaleTargetRef": target,
+            "behavior": {"scaleDown": {"selectPolicy": "Disabled", "stabilizationWindowSeconds": 60}},
+        },
+        status={
+            "conditions": [
+                {"type": "AbleToScale", "status": "True"},
+                {"type": "ScalingLimited", "status": "False"},
+                {"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric"},
+            ]
+        },
+        metadata={
+            "ownerReferences": [{"kind": "ScaledObject", "name": "queue", "controller": True}],
+            "managedFields": [
+                {"manager": "keda", "fieldsV1": {"f:spec": {"f:minReplicas": {}}}},
+                {"manager": "kube-controller-manager", "fieldsV1": {"f:status": {}}},
+            ],
+        },
+    )
+    row = snapshot(kept).autoscalers[0]
+
+    assert (plain.controller, plain.minimum_owners, plain.scales_in, plain.calm_ms, plain.blind) == (
+        "",
+        (),
+        True,
+        300_000,
+        "",
+    )
+    assert (row.controller, row.minimum_owners) == ("ScaledObject queue", ("keda",))
+    assert (row.scales_in, row.calm_ms) == (False, 60_000)
+    assert row.blind == "ScalingActive is False: FailedGetResourceMetric"
+
+
 def test_managers_of_fields_we_might_change_are_merged_by_name() -> None:
     fields = {"f:spec": {"f:replicas": {}}}
     template = {

@@ -3,7 +3,7 @@ import yaml
 from build import NOW_MS, Spec, boards, burst, cluster, node, policy, waiting
 
 from autoscaler.decide import plan
-from autoscaler.model.cluster import Run
+from autoscaler.model.cluster import Autoscaler, Run
 from autoscaler.model.snapshot import Snapshot
 from autoscaler.ui.patch_view import patch_view
 
@@ -53,6 +53,21 @@ def test_replicas_are_patched_as_replicas_and_each_change_is_a_document() -> Non
     assert [document["metadata"]["name"] for document in documents] == ["web", "many"]
     assert list(documents[1]["spec"]) == ["replicas"]
     assert documents[1]["spec"]["replicas"] < 3
+
+
+def test_a_lower_minimum_is_a_patch_of_the_autoscaler() -> None:
+    quiet = Spec(seen=(boards(0.05),) * 3, annotations={"gpu-autoscaler.io/min-replicas": "1"})
+    row = Autoscaler("team", "hpa", "Deployment", "web", 3, 9, uid="u")
+    rules = policy(methods={"autoscalerBounds": "agreed"})
+    text = patch_view(plan(cluster(quiet, autoscalers=(row,)), rules, NOW_MS))
+
+    assert yaml.safe_load(text) == {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "hpa", "namespace": "team"},
+        "spec": {"minReplicas": 2},
+    }
+    assert "minReplicas of HorizontalPodAutoscaler hpa 3 -> 2" in text
 
 
 def test_an_eviction_is_no_patch_and_says_so() -> None:

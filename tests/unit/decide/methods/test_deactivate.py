@@ -16,7 +16,7 @@ from autoscaler.decide.methods.deactivate import propose_deactivation
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.model.cluster import Budget, NamespaceRow, PastAct, WorkloadRef
 from autoscaler.model.kueue import KueueWorkload
-from autoscaler.model.plan import ExplainRow, KueueRef, Plan
+from autoscaler.model.plan import ExplainRow, Plan, ThroughRef
 from autoscaler.model.reasons import Reason
 from autoscaler.model.selectors import LabelSelector
 from autoscaler.model.snapshot import KindAccess
@@ -56,7 +56,7 @@ def test_the_action_names_the_job_and_writes_its_workload() -> None:
         saved_milli_boards=6000,
         because="no activity on any board for 30d",
         held_by=(),
-        through=KueueRef("job-web", "uid-job-web"),
+        through=ThroughRef("job-web", "uid-job-web"),
         pods=3,
         ready_within_ms=30 * MINUTE_MS,
         leaving=(),

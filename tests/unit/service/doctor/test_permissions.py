@@ -46,10 +46,20 @@ def granted(mode: str) -> set[str]:
 )
 def test_what_is_asked_for_is_what_the_manifests_grant(mode: str, modes: dict[str, str]) -> None:
     settings = SETTINGS if mode == "recommend" else EVENTS
-    needed, given = lines(rights_needed(policy(modes=modes), settings)), granted(mode)
+    rules = policy(modes=modes, methods={"autoscalerBounds": "agreed"})
+    needed, given = lines(rights_needed(rules, settings)), granted(mode)
 
     assert needed - given == set()
-    assert {line.rsplit(": ", 1)[1] for line in given - needed} <= {"get"}
+    assert given - needed == set()
+
+
+def test_autoscalers_are_only_patched_where_policy_lets_their_minimum_be_lowered() -> None:
+    def asked(bounds: str) -> set[str]:
+        rules = policy(modes={"scaleIn": "apply"}, methods={"autoscalerBounds": bounds})
+        return {r.verb for r in rights_needed(rules, SETTINGS) if r.resource == "horizontalpodautoscalers"}
+
+    assert asked("never") == {"list", "watch"}
+    assert asked("agreed") == asked("always") == {"list", "watch", "get", "patch"}
 
 
 def test_only_the_modes_that_act_ask_for_rights_to_act() -> None:
