@@ -128,6 +128,6 @@ def _beyond(limit: Limit, amounts: ContainerShape) -> str:
             return f"{least} {name} is under the {kind} minimum {minimum}"
     for name, ratio in sorted(limit.ratio_milli.items()):
         request, ceiling = asked.get(name, 0), most.get(name, 0)
-        if request <= 0 or ceiling <= 0 or ceiling * _MILLI > ratio * request:
+        if ceiling <= 0 or ceiling * _MILLI > ratio * request:
             return f"limit {ceiling} of request {request} {name} is over the {kind} ratio {ratio / _MILLI:g}"
     return ""

@@ -208,6 +208,16 @@ def test_a_fuller_quota_never_allows_more(used: int, hard: int, taken: int) -> N
     assert passed or ask(resize(2, 1), quota(used + 1, hard), taken=taken).reason
 
 
+@pytest.mark.parametrize(
+    ("key", "reason"), [("requests.cpu", None), ("limits.cpu", None), ("limits.memory", "QuotaShort")]
+)
+def test_what_a_pod_does_not_ask_for_is_not_held_against_it(key: str, reason: str | None) -> None:
+    over = Quota("team", "q", {key: 1}, {key: 2})
+    limits = {"limits": {GPU: 2, "cpu": 0, "memory": 1}}
+
+    assert reason == ask(resize(2, 1), over, cpu_milli=0, container=limits).reason
+
+
 def test_a_default_request_of_boards_without_a_limit_is_no_valid_pod() -> None:
     uneven = ContainerShape("aside", requests={GPU: 1})
 

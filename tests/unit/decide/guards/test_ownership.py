@@ -7,6 +7,7 @@ from autoscaler.decide.guards.ownership import guard_field_owner
 from autoscaler.decide.proposal import Proposal, Ruling
 from autoscaler.decide.tally import Tally
 from autoscaler.model.cluster import Autoscaler, FieldOwner
+from autoscaler.model.reasons import Reason
 
 
 def ask(
@@ -95,6 +96,17 @@ def test_managers_on_the_list_own_what_they_wrote(manager: str, scale: bool, tem
     )
     assert ask(resize(2, 1), FieldOwner(manager, replicas=True)).reason is None
     assert ask(rescale(2, 1), FieldOwner(manager, template_resources=True)).reason is None
+
+
+def test_the_field_that_is_owned_is_told() -> None:
+    argo = FieldOwner("argocd-controller", replicas=True, template_resources=True)
+    stopped = Proposal("deactivate", Reason.RELEASED, "deactivate", 1, 0, 2, "a test says so")
+
+    assert ask(rescale(2, 1), argo).detail == "argocd-controller owns replicas"
+    assert ask(resize(2, 1), argo).detail == "argocd-controller owns the template's resources"
+    assert ask(rescale(2, 1)).detail == "nobody else owns replicas"
+    assert ask(resize(2, 1)).detail == "nobody else owns the template's resources"
+    assert ask(stopped, argo) == Ruling("owner", "spec.active of its Workload is left to others by Kueue")
 
 
 @given(

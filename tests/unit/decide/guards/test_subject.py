@@ -68,6 +68,15 @@ def test_marks_protect_wherever_they_are_set(spec: Spec, namespace: dict[str, ob
     assert found.detail.startswith(f"{place}: ")
 
 
+def test_a_time_limit_holds_while_any_unit_has_not_started() -> None:
+    snapshot = cluster(Spec(seen=(boards(0.5),) * 2, annotations={DO_NOT_DISRUPT: "4h"}, age_ms=5 * HOUR_MS))
+    old, new = snapshot.pods
+    one_waits = replace(snapshot, pods=(old, replace(new, started_ms=-1)))
+
+    assert guard_protection(*judge(snapshot)).reason is None
+    assert guard_protection(*judge(one_waits)).reason == "Protected"
+
+
 @pytest.mark.parametrize(("age_ms", "reason"), [(HOUR_MS, "Protected"), (5 * HOUR_MS, None)])
 def test_a_time_limit_on_the_workload_holds_for_its_youngest_unit(age_ms: int, reason: str | None) -> None:
 
