@@ -12,6 +12,7 @@ import msgspec
 from autoscaler.decide.assess import Assessment, assess
 from autoscaler.decide.evidence import demand_of, reason_of
 from autoscaler.decide.marks import DO_NOT_DISRUPT
+from autoscaler.decide.terms import terms_of
 from autoscaler.decide.world import Case, World
 from autoscaler.model.cluster import WorkloadRef
 from autoscaler.model.evidence import (
@@ -87,6 +88,7 @@ def _explanation(world: World, case: Case) -> Explanation:
         left_out=max(0, len(rows) - MOST_BOARDS),
         store_ms=snapshot.telemetry.store_ms,
         servers=_servers(world, case),
+        terms=terms_of(world, case, assessment),
         verdict_changes=verdict_changes(world, case, assessment),
         commands=_commands(snapshot, case.workload.ref),
     )

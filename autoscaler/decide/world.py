@@ -320,10 +320,10 @@ class World:
             held=held,
             container=asking[0] if len(asking) == 1 else None,
             containers=len(asking),
-            stated=read_statements(self._carriers(workload, units)),
+            stated=read_statements(self.carriers(workload, units)),
         )
 
-    def _carriers(self, workload: Workload, units: tuple[Unit, ...]) -> Iterator[Carrier]:
+    def carriers(self, workload: Workload, units: tuple[Unit, ...]) -> Iterator[Carrier]:
         """The places where owners may state something, the widest first."""
         namespace = self.namespaces.get(workload.ref.namespace)
         if namespace:

@@ -66,7 +66,7 @@ class Explanation(msgspec.Struct, frozen=True):
     """What only an explanation of one workload needs; no plan carries it.
 
     `boards` are the first `MOST_BOARDS` rows that were read, `left_out` is how many more there are. `servers` are the signs
-    that inference servers give. `verdict_changes` says at which figures the verdict would be another one, `commands` how to
+    that inference servers give. `terms` are what holds for it, and who says so. `verdict_changes` says at which figures the verdict would be another one, `commands` how to
     leave the workload alone, stop everything, or put back what was done.
     """
 
@@ -75,5 +75,6 @@ class Explanation(msgspec.Struct, frozen=True):
     left_out: int = 0
     store_ms: Instant = -1
     servers: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
     verdict_changes: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()

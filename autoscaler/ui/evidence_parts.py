@@ -30,6 +30,7 @@ def evidence_parts(told: Explanation) -> list[RenderableType]:
     """The parts, each with its heading; what there is nothing of is left out."""
     parts: list[RenderableType] = []
     for heading, lines in (
+        ("what holds for it", told.terms),
         ("would change the verdict", told.verdict_changes),
         ("inference servers", told.servers),
         ("commands", told.commands),

@@ -29,6 +29,7 @@ TOLD = Explanation(
     left_out=3,
     store_ms=STORE_MS,
     servers=("vllm on web-0: waiting 0",),
+    terms=("mode of idle: apply (apply by policy)",),
     verdict_changes=("busy: a mean use of 30% or more (it is 12.50%)",),
     commands=("stop all acting: gpu-autoscaler pause",),
 )
@@ -149,3 +150,7 @@ def test_a_frozen_fleet_is_told_at_the_head_of_plan_and_report() -> None:
 
     for text in (plan_view(made), report_view(made)):
         assert "! frozen, nothing is taken away: 1 of 2 units measured" in text
+
+
+def test_what_holds_is_told_with_who_says_so() -> None:
+    assert following("what holds for it") == ["mode of idle: apply (apply by policy)"]
