@@ -253,6 +253,12 @@ class Guards(Section, frozen=True):
         "kueue",
         "horizontal-pod-autoscaler",
     )
+    max_protection: Annotated[
+        Duration,
+        Meta(
+            description="marks on a workload or its pods protect a unit until it is this old, those on a namespace for ever; 0: all of them for ever"
+        ),
+    ] = Duration(0)
     cooldown: Annotated[
         Duration,
         Meta(description="at most one change per workload in this time; an hour shows a change's effect"),

@@ -1,5 +1,7 @@
 """Who may be looked at: system and protected pods, kinds without a lever, and units without evidence."""
 
+from collections.abc import Iterator, Mapping
+
 from autoscaler.decide import marks
 from autoscaler.decide.evidence import reason_of
 from autoscaler.decide.guards.kueue import admitted_by
@@ -8,6 +10,7 @@ from autoscaler.decide.world import Case, World, is_board
 from autoscaler.model.duration import format_duration
 from autoscaler.model.reasons import Reason
 
+_NAMESPACE = "namespace "
 SYSTEM_PRIORITY = 2_000_000_000
 """kube-apiserver's HighestUserDefinablePriority is 1e9; system classes start here."""
 LEVERS = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "CronJob")})
@@ -31,28 +34,34 @@ def guard_system(world: World, judged: Judged) -> Ruling:
 
 
 def guard_protection(world: World, judged: Judged) -> Ruling:
-    """Do-not-touch marks on a pod, the workload or its namespace."""
-    name, case = "protection", judged.case
-    namespace = world.namespaces.get(case.workload.ref.namespace)
-    starts_ms = [unit.pod.started_ms for unit in case.units] or [-1]
-    # A time limit on the workload holds for its youngest unit, and a unit that has not started is protected.
-    since_all_ms = -1 if min(starts_ms) < 0 else max(starts_ms)
-    places = [
-        (f"pod {unit.pod.name}", (unit.pod.annotations, unit.pod.labels), unit.pod.started_ms)
-        for unit in case.units
-    ]
-    places.append(("workload", (case.workload.annotations, case.workload.labels), since_all_ms))
-    if namespace:
-        places.append(
-            (f"namespace {namespace.name}", (namespace.annotations, namespace.labels), since_all_ms)
-        )
-    for place, carried, since_ms in places:
+    """Do-not-touch marks on a pod, the workload or its namespace.
+
+    Those of a workload and its pods are its tenants' own: where policy bounds them they end with the unit's age.
+    """
+    name, limit, over = "protection", world.policy.guards.max_protection, ""
+    for place, carried, since_ms in _marked_places(world, judged.case):
         # A mark that was set as a label by mistake is meant all the same.
         found = (marks.protection(texts, since_ms=since_ms, now_ms=world.now_ms) for texts in carried)
         mark = next(filter(None, found), "")
-        if mark:
+        bound = limit > 0 and not place.startswith(_NAMESPACE)
+        if mark and bound and since_ms >= 0 and world.now_ms - since_ms >= limit:
+            over = over or f"{place}: {mark}, for longer than guards.maxProtection ({limit}) allows"
+        elif mark:
             return Ruling(name, f"{place}: {mark}", Reason.PROTECTED)
-    return Ruling(name, "no mark forbids it")
+    return Ruling(name, over or "no mark forbids it")
+
+
+def _marked_places(world: World, case: Case) -> Iterator[tuple[str, tuple[Mapping[str, str], ...], int]]:
+    """Where marks may stand: a place in words, its annotations and labels, and since when a mark there counts."""
+    starts_ms = [unit.pod.started_ms for unit in case.units] or [-1]
+    # A time limit on the workload holds for its youngest unit, and a unit that has not started is protected.
+    since_all_ms = -1 if min(starts_ms) < 0 else max(starts_ms)
+    for unit in case.units:
+        yield f"pod {unit.pod.name}", (unit.pod.annotations, unit.pod.labels), unit.pod.started_ms
+    yield "workload", (case.workload.annotations, case.workload.labels), since_all_ms
+    namespace = world.namespaces.get(case.workload.ref.namespace)
+    if namespace:
+        yield f"{_NAMESPACE}{namespace.name}", (namespace.annotations, namespace.labels), since_all_ms
 
 
 def guard_priority(world: World, judged: Judged) -> Ruling:

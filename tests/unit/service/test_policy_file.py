@@ -128,6 +128,21 @@ def test_a_bad_new_file_is_refused_once_and_the_old_policy_stays(tmp_path: Path)
     assert "$.need.margin" in source.fault
 
 
+def test_a_mounted_config_map_that_is_swapped_comes_into_force(tmp_path: Path) -> None:
+    """A kubelet writes a new folder and turns a link to it; the file's own path never changes."""
+    for name, margin in (("..old", 0.2), ("..new", 0.3)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "policy.yaml").write_text(f"{HEAD}need: {{margin: {margin}}}\n")
+    (tmp_path / "..data").symlink_to("..old")
+    (tmp_path / "policy.yaml").symlink_to("..data/policy.yaml")
+    source = PolicySource(tmp_path / "policy.yaml", {})
+    before = source.refresh(lambda *_: None).policy.need.margin
+    (tmp_path / "..tmp").symlink_to("..new")
+    (tmp_path / "..tmp").rename(tmp_path / "..data")
+
+    assert (before, source.refresh(lambda *_: None).policy.need.margin) == (0.2, 0.3)
+
+
 def test_a_repaired_file_comes_into_force(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(HEAD)

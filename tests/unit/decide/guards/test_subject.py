@@ -68,6 +68,30 @@ def test_marks_protect_wherever_they_are_set(spec: Spec, namespace: dict[str, ob
     assert found.detail.startswith(f"{place}: ")
 
 
+@pytest.mark.parametrize(
+    ("spec", "namespace", "age_ms", "protected"),
+    [
+        (Spec(annotations=MARK), {}, 4 * HOUR_MS - 1, True),
+        (Spec(annotations=MARK), {}, 4 * HOUR_MS, False),
+        (Spec(pod={"annotations": MARK}), {}, 4 * HOUR_MS, False),
+        (Spec(labels={"karpenter.sh/do-not-disrupt": "true"}), {}, 4 * HOUR_MS, False),
+        (Spec(annotations=MARK), MARK, 4 * HOUR_MS, True),
+        (Spec(annotations=MARK, pod={"started_ms": -1}), {}, 4 * HOUR_MS, True),
+        (Spec(seen=(), annotations=MARK), {}, 4 * HOUR_MS, True),
+    ],
+)
+def test_tenants_protect_themselves_for_no_longer_than_policy_lets_them(
+    spec: Spec, namespace: dict[str, str], age_ms: int, *, protected: bool
+) -> None:
+    rows = (NamespaceRow("team", annotations=namespace),)
+    snapshot = cluster(spec.but(age_ms=age_ms), namespaces=rows)
+    bound = guard_protection(*judge(snapshot, policy(guards={"maxProtection": "4h"})))
+
+    assert (bound.reason == "Protected") == protected
+    assert protected or bound.detail.endswith(", for longer than guards.maxProtection (4h) allows")
+    assert guard_protection(*judge(snapshot, policy())).reason == "Protected"
+
+
 def test_a_time_limit_holds_while_any_unit_has_not_started() -> None:
     snapshot = cluster(Spec(seen=(boards(0.5),) * 2, annotations={DO_NOT_DISRUPT: "4h"}, age_ms=5 * HOUR_MS))
     old, new = snapshot.pods
