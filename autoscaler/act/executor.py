@@ -28,7 +28,7 @@ from autoscaler.act.seats import is_paid_for
 from autoscaler.act.transitions import RESTORING, TransitionError
 from autoscaler.act.writer import REQUEST_S, Writer
 from autoscaler.kube.errors import KubeError
-from autoscaler.model.ledger import Actor, Record, State
+from autoscaler.model.ledger import Actor, Freed, Record, State
 from autoscaler.model.plan import Action
 from autoscaler.model.reasons import Reason
 
@@ -51,11 +51,18 @@ class Executor:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def execute(
-        self, action: Action, writer: Writer, *, actor: Actor, recheck: Recheck | None, undoes: str = ""
+        self,
+        action: Action,
+        writer: Writer,
+        *,
+        actor: Actor,
+        recheck: Recheck | None,
+        undoes: str = "",
+        held: tuple[Freed, ...] = (),
     ) -> Outcome:
         """How it ended; raises `AuthorityLostError` as soon as nothing may be sent any more, before the act is `done`.
 
-        `recheck` is None only for what puts back. Errors of the transport become outcomes.
+        `recheck` is None only for what puts back. `held` is what the workload holds now, to be followed later. Errors of the transport become outcomes.
         """
         lock = self._locks.setdefault(action.uid, asyncio.Lock())
         async with lock:
@@ -66,7 +73,7 @@ class Executor:
                 found = await prepare(action, writer, restoring=actor in RESTORING, recheck=recheck)
                 if isinstance(found, Outcome):
                     return found
-                record = await self._intend(found, writer, actor=actor, undoes=undoes)
+                record = await self._intend(found, writer, actor=actor, undoes=undoes, held=held)
             except NoRequestError as error:
                 return Outcome("refused", str(error), Reason.NO_LEVER)
             except InHandError as error:
@@ -96,10 +103,12 @@ class Executor:
         if seat is not None and not is_paid_for(self._ledger.entries.values(), record):
             await aftercare.give_up_seat(seat, writer)
 
-    async def _intend(self, prepared: Prepared, writer: Writer, *, actor: Actor, undoes: str) -> Record:
+    async def _intend(
+        self, prepared: Prepared, writer: Writer, *, actor: Actor, undoes: str, held: tuple[Freed, ...]
+    ) -> Record:
         settle_ms = self._now_ms() + SETTLE_MS * (1 + len(prepared.before))
         return await self._ledger.intend(
-            writer, prepared.action, actor=actor, settle_ms=settle_ms, undoes=undoes
+            writer, prepared.action, actor=actor, settle_ms=settle_ms, undoes=undoes, held=held
         )
 
     async def _carry_out(self, prepared: Prepared, record: Record, writer: Writer) -> Outcome:

@@ -16,7 +16,7 @@ from autoscaler.act.transitions import RESTORING, InHandError
 from autoscaler.act.writer import Writer
 from autoscaler.kube.errors import Conflict, NotFound
 from autoscaler.model.cluster import PastAct, WorkloadRef
-from autoscaler.model.ledger import Actor, Entry, Record, State
+from autoscaler.model.ledger import Actor, Entry, Freed, Record, State
 from autoscaler.model.plan import Action
 from autoscaler.model.policy import Guards
 
@@ -109,7 +109,14 @@ class ConfigMapLedger:
             await self._swap(writer, number, Site.FENCE, lambda shard: shard.entries)
 
     async def intend(
-        self, writer: Writer, action: Action, *, actor: Actor, settle_ms: int, undoes: str = ""
+        self,
+        writer: Writer,
+        action: Action,
+        *,
+        actor: Actor,
+        settle_ms: int,
+        undoes: str = "",
+        held: tuple[Freed, ...] = (),
     ) -> Record:
         """Writes an act down before it is sent; whoever loses the swap must not send it.
 
@@ -127,6 +134,7 @@ class ConfigMapLedger:
             settle_ms=settle_ms,
             term=writer.authority.term,
             undoes=undoes,
+            freed=held,
         )
         entry = await self._change(
             writer,
@@ -148,6 +156,10 @@ class ConfigMapLedger:
 
         entry = await self.change(writer, record.action.uid, Site.LEDGER_OUTCOME, moved)
         return next(one for one in entry.records if one.id == record.id)
+
+    async def note(self, writer: Writer, uid: str, apply: Change) -> Entry:
+        """The same for what is only told: it never takes the room that outcomes and putting back need."""
+        return await self._change(writer, uid, Site.LEDGER_OUTCOME, apply, most_bytes=shards.MAX_BYTES)
 
     async def change(self, writer: Writer, uid: str, site: Site, apply: Change) -> Entry:
         """Changes one entry by compare-and-swap, on whatever is there now."""

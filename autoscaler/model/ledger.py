@@ -21,6 +21,27 @@ Actor = Literal["service", "apply", "revert", "undo"]
 OPEN: Final[frozenset[State]] = frozenset({"intended", "acted"})
 
 
+Fate = Literal["held", "waiting", "used", "taken-back", "cordoned", "node-removed"]
+FATES: Final[tuple[Fate, ...]] = ("waiting", "used", "taken-back", "cordoned", "node-removed")
+"""What can become of a freed board."""
+
+
+class Freed(msgspec.Struct, frozen=True):
+    """Boards on one node that an act was to free, and what became of them.
+
+    `held` by the workload just before the act; once it is verified: `waiting` free on the node, `used` by the workload
+    `by`, `taken-back` by the workload itself, on a `cordoned` node, or gone with it (`node-removed`). It has been so
+    since `at_ms`. `kept` is what the workload still held there when the act was verified.
+    """
+
+    node: str
+    boards: int
+    fate: Fate
+    by: WorkloadRef | None = None
+    kept: int = 0
+    at_ms: Instant = -1
+
+
 class Record(msgspec.Struct, frozen=True):
     """One act.
 
@@ -29,6 +50,7 @@ class Record(msgspec.Struct, frozen=True):
     was verified; `dropped` never sent, or refused by the server; `superseded` somebody else set another value; `gone` the target no longer exists.
     Until `settle_ms` a request of it may still be under way. `ready_ms` is when its pods were ready. `term` is the
     leader's, 0 for a person's. `undoes` is the id of the record that this one puts back, where it is one.
+    `freed` is what became of the boards, empty where none were held.
     """
 
     id: str
@@ -43,6 +65,7 @@ class Record(msgspec.Struct, frozen=True):
     closed_ms: Instant = -1
     detail: str = ""
     undoes: str = ""
+    freed: tuple[Freed, ...] = ()
 
     @property
     def is_open(self) -> bool:

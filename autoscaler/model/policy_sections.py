@@ -291,6 +291,12 @@ class Guards(Section, frozen=True):
         Duration,
         Meta(description="a workload that a person put back is left alone for this long; a day to say why"),
     ] = Duration(DAY_MS)
+    freed_followed: Annotated[
+        Duration,
+        Meta(
+            description="how long it is followed what becomes of the boards that a verified act freed; a day sees the next night's jobs"
+        ),
+    ] = Duration(DAY_MS)
     quiet_period: Annotated[
         Duration,
         Meta(

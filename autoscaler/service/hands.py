@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from autoscaler.act import freed
 from autoscaler.act.contract import AuthorityLostError, Recheck
 from autoscaler.act.contract import Outcome as ActOutcome
 from autoscaler.act.control import read_control
@@ -231,7 +232,7 @@ class Hands:
                 # Also where it rests: the next eviction alone would be for nothing.
                 seats.add(action.seat.pod.uid)
             if not self._rests(action, outcome.snapshot.taken_ms):
-                await self._act(action, writer)
+                await self._act(action, outcome, writer)
 
     def _rests(self, action: Action, taken_ms: int) -> bool:
         """Whether the plan is older than our last act there, or the same try was refused a short while ago."""
@@ -239,13 +240,16 @@ class Hands:
         newest_ms = max((one.intended_ms for one in entry.records), default=-1) if entry else -1
         return newest_ms >= taken_ms or self._refused.rests(action, self._clock.monotonic_s())
 
-    async def _act(self, action: Action, writer: Writer) -> None:
+    async def _act(self, action: Action, planned: Outcome, writer: Writer) -> None:
         began_s = self._clock.monotonic_s()
         paused = await read_control(self._session, self._namespace)
         if paused:
             self._log.info("act_held", action_id=action.id, because=paused)
             return
-        outcome = await self._executor.execute(action, writer, actor="service", recheck=self._recheck)
+        held = freed.held_before(action, planned.snapshot)
+        outcome = await self._executor.execute(
+            action, writer, actor="service", recheck=self._recheck, held=held
+        )
         self._metrics.act_attempted(
             action.method,
             result=outcome.kind,
@@ -284,4 +288,5 @@ class Hands:
             paused=bool(self._memory.control.paused),
             open_acts=sum(1 for entry in entries if entry.open_record),
             contested=sum(1 for entry in entries if entry.reversals >= policy.guards.max_reversals),
+            freed=freed.boards_by_fate(entries),
         )

@@ -6,7 +6,7 @@ Worked through with every plan, before anything new is begun. One workload that 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from autoscaler.act import aftercare, repair, seats, transitions, undo, verify
+from autoscaler.act import aftercare, freed, repair, seats, transitions, undo, verify
 from autoscaler.act.contract import Outcome as ActOutcome
 from autoscaler.act.contract import Site
 from autoscaler.act.executor import Executor
@@ -62,6 +62,23 @@ class Settler:
                     "not_settled", ns=entry.ref.namespace, name=entry.ref.name, error=str(error)
                 )
         await self._give_up_stalled_seats(outcome, writer)
+        await self._follow_freed(outcome, writer)
+
+    async def _follow_freed(self, outcome: Outcome, writer: Writer) -> None:
+        """What became of the boards of verified acts; it is only told, so it may fail and is looked at again."""
+        entries, within_ms = self._ledger.entries.values(), int(outcome.policy.policy.guards.freed_followed)
+        for row in list(freed.follow(entries, outcome.snapshot, within_ms=within_ms)):
+
+            def noted(now: Entry | None, row: freed.Followed = row) -> Entry:
+                return freed.noted(now or row.entry, row.record.id, row.freed)
+
+            try:
+                await self._ledger.note(writer, row.entry.uid, noted)
+            except (KubeError, LedgerError) as error:
+                self._log.warning("freed_not_noted", record=row.record.id, error=str(error))
+            else:
+                fates = [f"{one.boards} {one.fate} on {one.node}" for one in row.freed]
+                self._say("freed_boards", row.record, fates=fates)
 
     async def _give_up_stalled_seats(self, outcome: Outcome, writer: Writer) -> None:
         entries, within_ms = self._ledger.entries.values(), int(outcome.policy.policy.guards.ready_deadline)

@@ -5,7 +5,7 @@ a rate over them is never empty.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
 from typing import Final
@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 
 from autoscaler import __version__
 from autoscaler.model.evidence import Telemetry
+from autoscaler.model.ledger import FATES, Fate
 from autoscaler.model.plan import Plan
 from autoscaler.model.reasons import ACTING, Reason
 from autoscaler.observe.history.seeding import Progress
@@ -135,6 +136,12 @@ class Metrics:
         self._contested = Gauge(
             P + "contested_workloads", "Workloads whose changes others put back too often.", registry=r
         )
+        self._freed = Gauge(
+            P + "freed_boards",
+            "Boards that verified acts in the ledger freed, by what became of them.",
+            ("fate",),
+            registry=r,
+        )
         self._events_dropped = Counter(
             P + "events_dropped", "Events that were not written.", ("cause",), registry=r
         )
@@ -217,12 +224,18 @@ class Metrics:
         self._evidence.forget()
         for figure in (self._paused, self._open_acts, self._contested):
             figure.set(0)
+        self._tell_freed({})
 
-    def memory(self, *, paused: bool, open_acts: int, contested: int) -> None:
+    def _tell_freed(self, freed: Mapping[Fate, int]) -> None:
+        for fate in FATES:
+            self._freed.labels(fate).set(freed.get(fate, 0))
+
+    def memory(self, *, paused: bool, open_acts: int, contested: int, freed: Mapping[Fate, int]) -> None:
         """What the ledger says now."""
         self._paused.set(paused)
         self._open_acts.set(open_acts)
         self._contested.set(contested)
+        self._tell_freed(freed)
 
     def act_attempted(self, action: str, *, result: str, reason: str, seconds: float) -> None:
         """An act was tried."""

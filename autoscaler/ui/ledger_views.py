@@ -1,6 +1,6 @@
 """What was done, as people and scripts see it: the ledger's entries, and how the acts of a command ended."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -8,13 +8,15 @@ from rich.table import Table
 from rich.text import Text
 
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.ledger import Change, Entry, Record
+from autoscaler.model.ledger import Change, Entry, Freed, Record
 from autoscaler.ui import figures
 from autoscaler.ui.escape import printable
 from autoscaler.ui.tables import add_columns, cell, titled_table
 from autoscaler.ui.views import Form, Screen, draw, spaced, structured
 
 _STATE_STYLE = {"verified": "green", "failed": "bold red", "intended": "yellow", "acted": "cyan"}
+
+_FATE_STYLE = {"used": "green", "waiting": "cyan", "taken-back": "yellow"}
 
 
 class LedgerSheet(msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ def ledger_view(sheet: LedgerSheet, *, form: Form = "table", screen: Screen | No
     faults = [cell(f"! {fault}", "bold red") for fault in _faults(sheet)]
     parts: list[RenderableType] = [Group(*faults)] if faults else []
     parts += [ours_table(sheet, wide=wide), acts_table(sheet.entries, wide=wide)]
+    if any(True for _ in _freed(sheet.entries)):
+        parts.append(freed_table(sheet.entries, wide=wide))
     return draw(spaced(parts), wide=wide, screen=screen)
 
 
@@ -97,6 +101,31 @@ def acts_table(entries: Iterable[Entry], *, wide: bool = False) -> Table:
     if not records:
         table.add_row(Text("none"))
     return table
+
+
+def freed_table(entries: Iterable[Entry], *, wide: bool = False) -> Table:
+    """What became of the boards that verified acts freed, the newest act first."""
+    table = titled_table("freed boards", wide=wide)
+    add_columns(
+        table, ("FREED BY", 10), ("BOARDS", 6), ("NODE", 10), ("NOW", 8), ("WORKLOAD", 10), ("SINCE", 10)
+    )
+    for record, row in sorted(_freed(entries), key=lambda one: (-one[0].intended_ms, one[0].id)):
+        table.add_row(
+            cell(record.action.target),
+            cell(row.boards),
+            cell(row.node),
+            cell(row.fate, _FATE_STYLE.get(row.fate, "")),
+            cell(row.by or figures.UNKNOWN),
+            cell(figures.moment(row.at_ms)),
+        )
+    return table
+
+
+def _freed(entries: Iterable[Entry]) -> Iterator[tuple[Record, Freed]]:
+    for entry in entries:
+        for record in entry.records:
+            if record.state == "verified":
+                yield from ((record, row) for row in record.freed if row.fate != "held")
 
 
 def result_line(result: Result) -> str:

@@ -20,7 +20,7 @@ from autoscaler.act.writer import Writer
 from autoscaler.kube.config import ClusterAccess
 from autoscaler.kube.session import KubeSession, SessionLimits
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.ledger import Entry, Record
+from autoscaler.model.ledger import Entry, Freed, Record
 from autoscaler.model.plan import Action, PodRef, Seat
 from autoscaler.model.reasons import Reason
 
@@ -203,7 +203,14 @@ class Notebook:
         self.broken = False
 
     async def intend(
-        self, _: Writer, action: Action, *, actor: Any, settle_ms: int, undoes: str = ""
+        self,
+        _: Writer,
+        action: Action,
+        *,
+        actor: Any,
+        settle_ms: int,
+        undoes: str = "",
+        held: tuple[Freed, ...] = (),
     ) -> Record:
         if self.refuses is not None:
             raise self.refuses
@@ -215,6 +222,7 @@ class Notebook:
             intended_ms=NOW_MS,
             settle_ms=settle_ms,
             undoes=undoes,
+            freed=held,
         )
         self.records.append(record)
         self.on_intend()

@@ -7,7 +7,7 @@ import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.ledger import Change, Entry, Record
+from autoscaler.model.ledger import Change, Entry, Freed, Record
 from autoscaler.model.plan import Action, PodRef, Seat
 from autoscaler.model.reasons import Reason
 from autoscaler.ui import figures
@@ -219,3 +219,19 @@ def test_no_word_of_an_act_is_cut_off(columns: int) -> None:
     )
 
     assert [text.count(word) for word in words.split()] == [2] * 9
+
+
+def test_freed_boards_are_told_with_who_took_them_and_only_of_verified_acts() -> None:
+    taker = WorkloadRef("apps", "Deployment", "ml-workloads", "trainer")
+    rows = (Freed("node-7", 1, "used", by=taker, at_ms=NOW_MS), Freed("node-8", 2, "waiting", at_ms=NOW_MS))
+    told = ledger_view(sheet(entry(record(act(), freed=rows))), form="wide").split("FREED BOARDS")[1]
+
+    assert [line.split()[1:4] for line in told.splitlines() if "node-" in line] == [
+        ["1", "node-7", "used"],
+        ["2", "node-8", "waiting"],
+    ]
+    assert "ml-workloads/trainer" in told
+    untold = ledger_view(sheet(entry(record(act(), state="failed", freed=rows))), form="wide")
+    assert "FREED BOARDS" not in untold
+    held = (Freed("node-7", 2, "held"),)
+    assert "FREED BOARDS" not in ledger_view(sheet(entry(record(act(), freed=held))), form="wide")
