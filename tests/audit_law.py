@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+ONE_FIELD = {"workloads": "active", "horizontalpodautoscalers": "minReplicas", "jobs": "parallelism"}
 WORKLOADS = frozenset({"deployments", "statefulsets", "cronjobs"})
 OWN = frozenset({"leases", "configmaps", "events"})
 REVIEWS = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
@@ -220,12 +221,10 @@ def _shape_breaches(write: Write) -> list[str]:
     elif resource in {f"{kind}/scale" for kind in WORKLOADS}:
         found += [] if version else ["L2 no version"]
         found += [] if set(body.get("spec") or {}) == {"replicas"} else ["L6 more than replicas"]
-    elif resource == "workloads":
+    elif resource in ONE_FIELD:
+        field = ONE_FIELD[resource]
         found += [] if version else ["L2 no version"]
-        found += [] if set(body.get("spec") or {}) == {"active"} else ["L6 more than active"]
-    elif resource == "horizontalpodautoscalers":
-        found += [] if version else ["L2 no version"]
-        found += [] if set(body.get("spec") or {}) == {"minReplicas"} else ["L6 more than the least replicas"]
+        found += [] if set(body.get("spec") or {}) == {field} else [f"L6 more than {field}"]
     elif resource in WORKLOADS:
         found += [] if version else ["L2 no version"]
         found += _template_breaches(body.get("spec") or {})

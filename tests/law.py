@@ -71,7 +71,9 @@ def _change_by_itself(snapshot: Snapshot, action: Action, policy: Policy, now_ms
     levers = {("apps", "Deployment"), ("apps", "StatefulSet")}
     if action.lever == "template":
         levers.add(("batch", "CronJob"))
-    if (action.target.group, action.target.kind) not in levers:
+    if (action.target.group, action.target.kind) == ("batch", "Job"):
+        found += _against_a_job(snapshot, action)
+    elif (action.target.group, action.target.kind) not in levers:
         found.append("no lawful lever")
     if not action.before > action.after or action.saved_milli_boards <= 0:
         found.append("saves nothing")
@@ -142,6 +144,15 @@ def _through_kueue(snapshot: Snapshot, action: Action, policy: Policy, now_ms: i
     if any(snapshot.shapes[pod.shape].priority >= 2_000_000_000 for pod in pods):
         found.append("touches a priority over the floor")
     return found
+
+
+def _against_a_job(snapshot: Snapshot, action: Action) -> list[str]:
+    """Fewer pods at once of a Job that states its floor, never under one and never an index."""
+    job = workload_of(snapshot, action)
+    agreed = {**job.labels, **job.annotations}.get("gpu-autoscaler.io/min-replicas", "0") != "0"
+    lawful = (action.lever, action.method) == ("scale", "idle") and agreed and action.after >= 1
+    ends_by_itself = job.completions < 0 and job.succeeded_pods > 0
+    return [] if lawful and not (job.indexed or job.suspended or ends_by_itself) else ["no lawful lever"]
 
 
 def _at_a_bad_time(snapshot: Snapshot, action: Action, policy: Policy, now_ms: int) -> list[str]:

@@ -11,6 +11,7 @@ from autoscaler.model.plan import Lever
 from autoscaler.model.quantity import QuantityError, parse_quantity
 
 OWN_MANAGER: Final = "gpu-autoscaler"
+_JOB_ENDS: Final = frozenset({"Complete", "Failed"})
 PARTS: Final = ("limits", "requests")
 
 
@@ -59,15 +60,26 @@ class _Spec(Wire):
     active: bool | None = None
     replicas: int | None = None
     min_replicas: int | None = None
+    parallelism: int | None = None
     template: _Template | None = None
     job_template: _JobTemplate | None = None
 
 
+class _Condition(Wire):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(Wire):
+    conditions: list[_Condition] | None = None
+
+
 class WorkloadObject(Wire):
-    """A Deployment, StatefulSet, CronJob, Scale, autoscaler or Workload of Kueue, as far as it is looked at."""
+    """A Deployment, StatefulSet, Job, CronJob, Scale, autoscaler or Workload of Kueue, as far as it is looked at."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
 
 
 class _PodSpecNode(Wire):
@@ -95,8 +107,8 @@ class LiveWorkload(msgspec.Struct, frozen=True):
     """A workload as it is now.
 
     `amounts` maps a container of the template to its limits and requests as they are written. `own_entries` are the
-    indexes of our entries in `managedFields`. `active` is a Workload's of Kueue,
-    `minimum` an autoscaler's least replicas.
+    indexes of our entries in `managedFields`. `active` is a Workload's of Kueue, `minimum` an autoscaler's least
+    replicas. A Job that `ended`, well or badly, makes no more pods.
     """
 
     ref: WorkloadRef
@@ -108,6 +120,7 @@ class LiveWorkload(msgspec.Struct, frozen=True):
     own_entries: tuple[int, ...] = ()
     active: bool = True
     minimum: int = 1
+    ended: bool = False
 
     def stated(self, container: str, resource: str) -> tuple[str, ...]:
         """Which of limits and requests the container states for a resource."""
@@ -144,10 +157,11 @@ def live_workload(ref: WorkloadRef, item: WorkloadObject, *, of_scale: bool = Fa
     """The object of a GET, or the answer to a patch.
 
     `of_scale` is for the answer of a scale subresource: it leaves the replicas out where they are 0, while a workload
-    that states none has 1.
+    that states none has 1. The replicas of a Job are its parallelism.
     """
     meta, spec = item.metadata, item.spec
     unstated = 0 if of_scale else 1
+    replicas = spec.parallelism if ref.kind == "Job" else spec.replicas
     template = spec.template
     if spec.job_template is not None and spec.job_template.spec is not None:
         template = spec.job_template.spec.template
@@ -159,13 +173,15 @@ def live_workload(ref: WorkloadRef, item: WorkloadObject, *, of_scale: bool = Fa
         uid=meta.uid,
         resource_version=meta.resource_version,
         deleting=meta.deletion_timestamp is not None,
-        replicas=unstated if spec.replicas is None else spec.replicas,
+        replicas=unstated if replicas is None else replicas,
         amounts={container.name: _amounts(container) for container in containers},
         active=spec.active is not False,
         minimum=1 if spec.min_replicas is None else spec.min_replicas,
         own_entries=tuple(
             index for index, entry in enumerate(meta.managed_fields or ()) if entry.manager == OWN_MANAGER
         ),
+        ended=ref.kind == "Job"
+        and any(one.type in _JOB_ENDS and one.status == "True" for one in item.status.conditions or ()),
     )
 
 

@@ -34,6 +34,7 @@ _PATHS: Final = {
         HORIZONTAL_POD_AUTOSCALER.base_path,
         HORIZONTAL_POD_AUTOSCALER.plural,
     ),
+    ("batch", "Job"): ("/apis/batch/v1", "jobs"),
 }
 
 
@@ -94,6 +95,13 @@ def change_request(action: Action, live: LiveWorkload) -> Request:
     if action.lever == "bounds":
         body = {"metadata": metadata, "spec": {"minReplicas": action.after}}
         return Request("PATCH", path, body, _MERGE, _MANAGED)
+    if action.target.kind == "Job":
+        if action.lever != "scale":
+            raise NoRequestError("a Job that runs takes no other template")
+        # A Job has no scale subresource.
+        return Request(
+            "PATCH", path, {"metadata": metadata, "spec": {"parallelism": action.after}}, _MERGE, _MANAGED
+        )
     if action.lever == "scale":
         body = {"metadata": metadata, "spec": {"replicas": action.after}}
         return Request("PATCH", f"{path}/scale", body, _MERGE, _MANAGED)

@@ -180,7 +180,8 @@ def _not_there_yet(record: Record, workload: Workload, staying: Sequence[tuple[P
         old = sum(size != action.after for size in sizes)
         if old:
             return f"{old} of {len(staying)} pods still have the former size"
-    if len(staying) != workload.replicas:
+    # A Job runs fewer than its parallelism once so few completions are left.
+    if len(staying) > workload.replicas or (len(staying) < workload.replicas and workload.ref.kind != "Job"):
         return f"{len(staying)} of {workload.replicas} pods are there"
     return ""
 

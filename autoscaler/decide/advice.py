@@ -13,7 +13,8 @@ def patch_of(judged: Judged, proposal: Proposal) -> str:
     """The merge patch of a workload's manifest that a proposal amounts to, as one line of JSON; empty for an eviction."""
     case = judged.case
     if proposal.lever == "scale":
-        return _json({"spec": {"replicas": proposal.after}})
+        field = "parallelism" if case.workload.ref.kind == "Job" else "replicas"
+        return _json({"spec": {field: proposal.after}})
     if proposal.lever != "template" or case.container is None:
         return ""
     amount = {case.resource: str(proposal.after)}

@@ -140,7 +140,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
 
     `template` indexes `Snapshot.shapes`, -1 where the template is unknown. `replicas` is the stated count.
     `annotations` holds only marks that guards read, `labels` all labels. `runs` are the Jobs of a CronJob that still
-    exist, oldest first; `failed_pods` are a Job's.
+    exist, oldest first. Of a Job are `failed_pods`, `succeeded_pods`, `completions` (-1 where it states none, as a work
+    queue does) and `indexed`.
     """
 
     ref: WorkloadRef
@@ -159,6 +160,9 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     completed_runs: int = 0
     backoff_limit: int = 6
     failed_pods: int = 0
+    succeeded_pods: int = 0
+    completions: int = -1
+    indexed: bool = False
     runs: tuple[Run, ...] = ()
 
 

@@ -156,6 +156,9 @@ class WorkloadReader:
             suspended=spec.suspend,
             backoff_limit=_count(spec.backoff_limit, 6),
             failed_pods=status.failed,
+            succeeded_pods=status.succeeded,
+            completions=_count(spec.completions, -1),
+            indexed=spec.completion_mode == "Indexed",
         )
         began_ms, ended_ms = time_ms(status.start_time), time_ms(status.completion_time)
         return WorkloadEntry(

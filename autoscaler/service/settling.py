@@ -228,7 +228,7 @@ class Settler:
         if transitions.departed(entry) == entry:
             return
         kept = {entry.written(change) for change in entry.changes}
-        if not kept and not has_lever(entry.ref):
+        if not kept and (entry.ref.kind == "Job" or not has_lever(entry.ref)):
             # Only its pods were evicted and nothing says that it is gone: it is forgotten once no back-off runs.
             if self._now_ms() < entry.not_before_ms:
                 return
@@ -236,7 +236,7 @@ class Settler:
             return
         for ref, uid in kept or {(entry.ref, entry.uid)}:
             live = await writer.workload(ref)
-            if live is not None and live.uid == uid:
+            if live is not None and live.uid == uid and not live.ended:
                 return
         await self._depart(entry, writer)
 
@@ -276,6 +276,8 @@ async def _confirmed(entry: Entry, change: Change, writer: Writer) -> verify.Fin
     live = await writer.workload(ref)
     if live is None or live.uid != uid:
         return verify.Finding("gone", f"no {ref.kind} {ref} of uid {uid}")
+    if live.ended:
+        return verify.Finding("gone", f"{ref.kind} {ref} has ended")
     value = live.value(change.lever, resource=change.resource, container=change.container)
     drifted = verify.drift(change.original, change.current, value)
     return drifted or verify.Finding("waiting", "its change is not seen yet")

@@ -44,7 +44,7 @@ def _patch(action: Action) -> dict[str, Any] | None:
     target, version = action.target, _VERSIONS.get(action.target.group)
     if version is None or action.lever in {"evict", "deactivate"}:
         return None
-    spec = {"replicas": action.after}
+    spec = {"parallelism" if target.kind == "Job" else "replicas": action.after}
     if action.lever == "template":
         # Requests and limits of an extended resource must be equal; a manifest may state either or both.
         amount = {action.resource: str(action.after)}

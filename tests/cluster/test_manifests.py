@@ -319,7 +319,7 @@ NEVER = {
     Right("", "apps", "deployments", "", "create"),
     Right("", "apps", "daemonsets", "", "patch"),
     Right("", "apps", "replicasets", "", "patch"),
-    Right("", "batch", "jobs", "", "patch"),
+    Right("", "batch", "jobs", "", "create"),
     Right("", "batch", "jobs", "", "delete"),
     Right("", "policy", "poddisruptionbudgets", "", "patch"),
     Right("", "rbac.authorization.k8s.io", "clusterroles", "", "bind"),

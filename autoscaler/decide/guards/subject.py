@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from autoscaler.decide import marks
 from autoscaler.decide.evidence import reason_of
 from autoscaler.decide.guards.kueue import admitted_by
+from autoscaler.decide.jobs import fixed_parallelism, opted_in
 from autoscaler.decide.proposal import Judged, Ruling
 from autoscaler.decide.world import Case, World, is_board
+from autoscaler.model.cluster import Workload
 from autoscaler.model.duration import format_duration
 from autoscaler.model.reasons import Reason
 
@@ -14,7 +16,7 @@ _NAMESPACE = "namespace "
 SYSTEM_PRIORITY = 2_000_000_000
 """kube-apiserver's HighestUserDefinablePriority is 1e9; system classes start here."""
 LEVERS = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "CronJob")})
-"""Other groups have kinds of the same names with other rules (OpenKruise's StatefulSet)."""
+"""Other groups have kinds of the same names with other rules (OpenKruise's StatefulSet). Jobs have theirs by opt-in."""
 
 
 def guard_system(world: World, judged: Judged) -> Ruling:
@@ -97,8 +99,9 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
                 Reason.THIN_HISTORY,
                 "wait until it has run often enough",
             )
-    if by_kueue is None and (case.workload.ref.group, kind) not in LEVERS:
-        return Ruling(name, f"no lever for kind {kind}", Reason.NO_LEVER, "it is reported only")
+    missing = _missing_lever(case.workload) if by_kueue is None else ""
+    if missing:
+        return Ruling(name, missing, Reason.NO_LEVER, "it is reported only")
     if not is_board(case.resource, world.policy.resources):
         return Ruling(
             name, f"{case.resource} is not counted in whole boards", Reason.NO_LEVER, "it is reported only"
@@ -111,6 +114,14 @@ def guard_lever(world: World, judged: Judged) -> Ruling:
         detail = f"beside {case.resource} it holds {', '.join(unseen)}, which is not judged: advice only"
         return Ruling(name, detail, Reason.NO_LEVER, "it is reported only")
     return Ruling(name, f"kind {kind}" if by_kueue is None else f"Workload {by_kueue} of Kueue")
+
+
+def _missing_lever(workload: Workload) -> str:
+    """Why there is no lever for such a workload, in words; empty where there is one."""
+    which = workload.ref.group, workload.ref.kind
+    if which == ("batch", "Job") and opted_in(workload):
+        return fixed_parallelism(workload)
+    return "" if which in LEVERS else f"no lever for kind {workload.ref.kind}"
 
 
 def unjudged(case: Case) -> tuple[str, ...]:

@@ -35,9 +35,15 @@ class Load:
 
 def obstacle(guard: str, judged: Judged) -> Ruling | None:
     """Why the replicas are not ours to change, whatever the load; None where they are."""
-    kind, floor = judged.case.workload.ref.kind, judged.case.stated.floor
+    kind = judged.case.workload.ref.kind
     if kind not in SCALABLE:
         return Ruling(guard, f"kind {kind} has no replicas to lower", Reason.NO_LEVER)
+    return fault_of_floor(guard, judged)
+
+
+def fault_of_floor(guard: str, judged: Judged) -> Ruling | None:
+    """The refusal where a stated floor cannot be read; None where it can, or none is stated."""
+    floor = judged.case.stated.floor
     if floor and floor.fault:
         return Ruling(guard, floor.fault, Reason.NEEDS_CONSENT)
     return None

@@ -51,6 +51,8 @@ def propose_right_size(world: World, judged: Judged) -> Proposal | Ruling:
 
 def _obstacle(world: World, judged: Judged) -> Ruling | None:
     case = judged.case
+    if case.workload.ref.kind == "Job":
+        return Ruling(GUARD, "the template of a Job that runs cannot be changed", Reason.NO_LEVER)
     if case.containers > 1:
         what = f"{case.containers} containers ask for boards"
         return Ruling(GUARD, f"{what}: advice only", Reason.NO_LEVER)

@@ -21,7 +21,8 @@ MAKE_ROOM: Final = "ClusterRole gpu-autoscaler-make-room, k8s/components/make-ro
 BOUNDS: Final = "ClusterRole gpu-autoscaler-bounds, k8s/components/bounds"
 DEACTIVATE: Final = "ClusterRole gpu-autoscaler-deactivate, k8s/components/deactivate"
 _KUEUE: Final = (KUEUE_WORKLOAD.group, KUEUE_WORKLOAD.plural)
-_ACTED_ON: Final = (("apps", "deployments"), ("apps", "statefulsets"), ("batch", "cronjobs"), ("", "pods"))
+_SIZED: Final = (("apps", "deployments"), ("apps", "statefulsets"), ("batch", "cronjobs"))
+_ACTED_ON: Final = (*_SIZED, ("batch", "jobs"), ("", "pods"))
 """Read once more, one by one, right before an act."""
 
 
@@ -55,7 +56,7 @@ def _acting(policy: Policy, namespace: str) -> Iterator[Right]:
     )
     applies = policy.modes.applies
     if applies("right-size"):
-        for group, resource in _ACTED_ON[:3]:
+        for group, resource in _SIZED:
             yield Right(group=group, resource=resource, verb="patch", role=RIGHT_SIZE)
         yield Right(group="", resource="pods/eviction", verb="create", role=RIGHT_SIZE)
     if applies("scale-in") or applies("idle"):
@@ -75,6 +76,8 @@ def _of_replicas(policy: Policy) -> Iterator[Right]:
         yield Right(group="apps", resource=resource, verb="patch", role=SCALE_IN)
         yield Right(group="apps", resource=f"{resource}/scale", verb="patch", role=SCALE_IN)
     yield Right(group="", resource="pods", verb="patch", role=SCALE_IN)
+    if policy.modes.applies("idle"):
+        yield Right(group="batch", resource="jobs", verb="patch", role=SCALE_IN)
     hpa, through = HORIZONTAL_POD_AUTOSCALER, policy.methods.autoscaler_bounds != "never"
     for verb in ("get", "patch") if through else ():
         yield Right(group=hpa.group, resource=hpa.plural, verb=verb, role=BOUNDS)

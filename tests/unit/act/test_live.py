@@ -118,3 +118,29 @@ def test_a_scale_that_states_no_replicas_has_none_and_a_workload_has_one() -> No
 
     assert live_workload(REF, silent, of_scale=True).value("scale") == 0
     assert live_workload(REF, silent).value("scale") == 1
+
+
+def test_the_replicas_of_a_job_are_its_parallelism() -> None:
+    ref = WorkloadRef("batch", "Job", "team", "web")
+    stated = workload_decoder.decode(b'{"spec": {"parallelism": 3, "completions": 9}}')
+    paused = workload_decoder.decode(b'{"spec": {"parallelism": 0}}')
+    silent = workload_decoder.decode(b'{"spec": {}}')
+
+    assert [live_workload(ref, one).value("scale") for one in (stated, paused, silent)] == [3, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "conditions", "ended"),
+    [
+        ("Job", [{"type": "Complete", "status": "True"}], True),
+        ("Job", [{"type": "Suspended", "status": "False"}, {"type": "Failed", "status": "True"}], True),
+        ("Job", [{"type": "Failed", "status": "False"}], False),
+        ("Job", [{"type": "Suspended", "status": "True"}], False),
+        ("Job", None, False),
+        ("Deployment", [{"type": "Complete", "status": "True"}], False),
+    ],
+)
+def test_a_job_has_ended_once_it_says_so(kind: str, conditions: Any, ended: bool) -> None:
+    item = workload_decoder.decode(msgspec.json.encode({"status": {"conditions": conditions}}))
+
+    assert live_workload(WorkloadRef("batch", kind, "team", "web"), item).ended is ended

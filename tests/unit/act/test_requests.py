@@ -37,7 +37,7 @@ NAMES = NASTY.filter(lambda name: name not in {".", ".."})
 
 
 def action(*, kind: str = "Deployment", lever: Any = "template", **changes: Any) -> Action:
-    group = "batch" if kind == "CronJob" else "apps"
+    group = "batch" if kind in {"CronJob", "Job"} else "apps"
     return Action(
         **{
             "id": "a",
@@ -146,7 +146,7 @@ def test_a_name_that_would_be_folded_into_another_path_names_no_object(name: str
 
 
 @pytest.mark.parametrize(
-    ("group", "kind"), [("batch", "Job"), ("", "Deployment"), ("apps", "CronJob"), ("", "Pod")]
+    ("group", "kind"), [("apps", "Job"), ("", "Deployment"), ("apps", "CronJob"), ("", "Pod")]
 )
 def test_other_kinds_have_no_path(group: str, kind: str) -> None:
     with pytest.raises(NoRequestError, match="no request changes"):
@@ -182,6 +182,19 @@ def test_replicas_change_through_the_scale_subresource_only(kind: str, plural: s
         "spec": {"replicas": 0},
     }
     assert request.params == {"fieldManager": "gpu-autoscaler"}
+
+
+def test_a_job_takes_another_parallelism_and_no_other_template() -> None:
+    request = change_request(action(kind="Job", lever="scale", after=1), live())
+
+    assert (request.verb, request.path) == ("PATCH", "/apis/batch/v1/namespaces/team/jobs/web")
+    assert request.body == {
+        "metadata": {"uid": "uid-web", "resourceVersion": "9"},
+        "spec": {"parallelism": 1},
+    }
+    assert request.content_type == "application/merge-patch+json"
+    with pytest.raises(NoRequestError, match="takes no other template"):
+        change_request(action(kind="Job"), live({"main": {"limits": {GPU: "2"}}}))
 
 
 def test_a_rehearsal_is_the_same_request_as_a_dry_run() -> None:

@@ -291,3 +291,14 @@ def test_a_value_of_ours_is_looked_after_long_after_it_was_verified() -> None:
 
 def test_what_cannot_be_read_is_no_drift() -> None:
     assert drift(4, 2, None) is None
+
+
+def test_a_job_runs_fewer_than_its_parallelism_once_so_few_completions_are_left_and_never_more() -> None:
+    job = TWO.but(kind="Job", group="batch")
+    target = WorkloadRef("batch", "Job", "team", "web")
+    record = acted(lever="scale", ref=target)
+
+    assert found(record, without_pod(cluster(job))) == Finding("ready", "1 pod is ready")
+    assert found(record, cluster(job.but(replicas=2, seen=(*TWO.seen, TWO.seen[0])))) == Finding(
+        "waiting", "3 of 2 pods are there"
+    )

@@ -60,7 +60,7 @@ def changes(kind: str, lever: Any, through: ThroughRef | None = None) -> list[Re
         after=1,
         saved_milli_boards=1000,
         because="",
-        through=through or THROUGH.get(kind),
+        through=through or (None if lever == "scale" else THROUGH.get(kind)),
     )
     amounts = {"main": {"limits": {"nvidia.com/gpu": "2"}, "requests": {}}}
     live = LiveWorkload(ref=ref, uid="uid", resource_version="1", amounts=amounts, own_entries=(0,))
@@ -76,7 +76,7 @@ def requests_for(act: str) -> list[Request]:
             templates = [one for kind in GROUPS for one in changes(kind, "template")]
             return [*templates, evict_request(POD)]
         case "scale-in":
-            scales = [one for kind in ("Deployment", "StatefulSet") for one in changes(kind, "scale")]
+            scales = [one for kind in ("Deployment", "StatefulSet", "Job") for one in changes(kind, "scale")]
             return [*scales, cost_request(POD, LivePod(uid=POD.uid)), uncost_request(POD)]
         case "deactivate":
             return changes("Job", "deactivate")

@@ -187,6 +187,27 @@ def test_a_job_tells_how_many_of_its_pods_failed() -> None:
     assert (row.failed_pods, row.backoff_limit) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("stated", "completions", "indexed"),
+    [
+        ({}, -1, False),
+        ({"completions": 4, "completionMode": "NonIndexed"}, 4, False),
+        ({"completions": 4, "completionMode": "Indexed"}, 4, True),
+    ],
+)
+def test_a_job_tells_how_it_counts_its_work(stated: Any, completions: int, indexed: bool) -> None:
+    job = make(
+        wire.Job,
+        "train",
+        spec={"template": {"spec": spec()}, "parallelism": 3, **stated},
+        status={"succeeded": 2},
+    )
+    (row,) = snapshot(job).workloads
+
+    assert (row.replicas, row.succeeded_pods) == (3, 2)
+    assert (row.completions, row.indexed) == (completions, indexed)
+
+
 def test_the_consent_to_an_eviction_is_kept_with_its_pod() -> None:
     (row,) = snapshot(pod("alone", annotations={"gpu-autoscaler.io/evictable": "true"})).pods
 

@@ -84,7 +84,7 @@ async def _as_planned(action: Action) -> Action:
 
 
 async def test_an_evicted_job_that_has_finished_is_forgotten_once_its_back_off_is_over() -> None:
-    """A Job has no lever and is never read: what to do about it must not need a request."""
+    """A Job whose pods were only evicted is never read: what to do about it must not need a request."""
     for ref in (JOB, BARE):
         hand = Hand(ActWorld())
         pod = PodRef("team", f"{ref.name}-x", "uid-pod")
@@ -143,6 +143,42 @@ async def test_an_act_whose_workload_is_gone_is_closed() -> None:
 
     assert hand.entry("uid-web").records[0].state == "gone"
     assert hand.entry("uid-web").changes == ()
+
+
+async def test_an_act_whose_job_has_ended_is_closed_and_not_put_back() -> None:
+    hand = Hand(ActWorld())
+    path = "/apis/batch/v1/namespaces/team/jobs/train"
+    action = change_action(3, 1, lever="scale", ref=JOB)
+    ended = {"conditions": [{"type": "Complete", "status": "True"}]}
+    meta = {"name": "train", "namespace": "team", "uid": action.uid, "managedFields": []}
+    hand.world.server.put(path, {"metadata": meta, "spec": {"parallelism": 1}, "status": ended})
+    held = (Change("scale", original=3, current=1),)
+    hand.remember(entry_of(record_of(action, "acted"), ref=JOB, changes=held))
+    hand.world.clock.pass_ms(24 * 60 * MINUTE_MS)
+
+    await hand.turn()
+
+    (record,) = hand.entry(action.uid).records
+    assert (record.state, record.detail) == ("gone", "Job team/train has ended")
+    assert hand.entry(action.uid).changes == ()
+    assert hand.world.server.objects[path]["spec"] == {"parallelism": 1}
+
+
+@pytest.mark.parametrize(("condition", "kept"), [("Complete", 0), ("Failed", 0), ("Suspended", 1)])
+async def test_a_parallelism_of_ours_is_forgotten_once_its_job_has_ended(condition: str, kept: int) -> None:
+    hand = Hand(ActWorld())
+    status = {"conditions": [{"type": condition, "status": "True"}]}
+    meta = {"name": "train", "namespace": "team", "uid": uid_of(JOB), "managedFields": []}
+    path = "/apis/batch/v1/namespaces/team/jobs/train"
+    hand.world.server.put(path, {"metadata": meta, "spec": {"parallelism": 1}, "status": status})
+    action = change_action(3, 1, lever="scale", ref=JOB)
+    held = (Change("scale", original=3, current=1),)
+    hand.remember(entry_of(record_of(action, "verified"), ref=JOB, changes=held))
+
+    await hand.turn()
+
+    assert len(hand.entry(uid_of(JOB)).changes) == kept
+    assert hand.changes_sent() == []
 
 
 def hanging(*containers: ContainerShape) -> tuple[Spec, Spec]:

@@ -70,6 +70,16 @@ def test_a_lower_minimum_is_a_patch_of_the_autoscaler() -> None:
     assert "minReplicas of HorizontalPodAutoscaler hpa 3 -> 2" in text
 
 
+def test_a_job_is_patched_by_its_parallelism() -> None:
+    quiet = (boards(0.0),) * 3
+    floor = {"gpu-autoscaler.io/min-replicas": "1"}
+    job = Spec("queue", kind="Job", group="batch", seen=quiet, annotations=floor)
+    (document,) = yaml.safe_load_all(shown(cluster(job)))
+
+    assert (document["apiVersion"], document["kind"]) == ("batch/v1", "Job")
+    assert document["spec"] == {"parallelism": 2}
+
+
 def test_an_eviction_is_no_patch_and_says_so() -> None:
     text = shown(cluster(burst(), waiting(), nodes=(node(gpus=1),)))
 

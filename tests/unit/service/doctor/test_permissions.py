@@ -68,7 +68,7 @@ def test_only_the_modes_that_act_ask_for_rights_to_act() -> None:
 
     assert {(r.resource, r.verb) for r in seat if r.verb == "patch"} == {("pods/status", "patch")}
     assert {r.resource for r in fewer if r.verb == "patch"} == {
-        *("deployments", "deployments/scale", "statefulsets", "statefulsets/scale", "pods"),
+        *("deployments", "deployments/scale", "statefulsets", "statefulsets/scale", "pods", "jobs"),
     }
 
 
