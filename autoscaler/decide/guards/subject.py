@@ -13,6 +13,7 @@ from autoscaler.model.duration import format_duration
 from autoscaler.model.reasons import Reason
 
 _NAMESPACE = "namespace "
+_NOT_STARTED = -1
 SYSTEM_PRIORITY = 2_000_000_000
 """kube-apiserver's HighestUserDefinablePriority is 1e9; system classes start here."""
 LEVERS = frozenset({("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "CronJob")})
@@ -46,7 +47,7 @@ def guard_protection(world: World, judged: Judged) -> Ruling:
         found = (marks.protection(texts, since_ms=since_ms, now_ms=world.now_ms) for texts in carried)
         mark = next(filter(None, found), "")
         bound = limit > 0 and not place.startswith(_NAMESPACE)
-        if mark and bound and since_ms >= 0 and world.now_ms - since_ms >= limit:
+        if mark and bound and since_ms != _NOT_STARTED and world.now_ms - since_ms >= limit:
             over = over or f"{place}: {mark}, for longer than guards.maxProtection ({limit}) allows"
         elif mark:
             return Ruling(name, f"{place}: {mark}", Reason.PROTECTED)
@@ -55,9 +56,9 @@ def guard_protection(world: World, judged: Judged) -> Ruling:
 
 def _marked_places(world: World, case: Case) -> Iterator[tuple[str, tuple[Mapping[str, str], ...], int]]:
     """Where marks may stand: a place in words, its annotations and labels, and since when a mark there counts."""
-    starts_ms = [unit.pod.started_ms for unit in case.units] or [-1]
+    starts_ms = [unit.pod.started_ms for unit in case.units] or [_NOT_STARTED]
     # A time limit on the workload holds for its youngest unit, and a unit that has not started is protected.
-    since_all_ms = -1 if min(starts_ms) < 0 else max(starts_ms)
+    since_all_ms = _NOT_STARTED if _NOT_STARTED in starts_ms else max(starts_ms)
     for unit in case.units:
         yield f"pod {unit.pod.name}", (unit.pod.annotations, unit.pod.labels), unit.pod.started_ms
     yield "workload", (case.workload.annotations, case.workload.labels), since_all_ms
@@ -136,7 +137,7 @@ def guard_start_grace(world: World, judged: Judged) -> Ruling:
     ages = [
         world.now_ms - max(u.pod.started_ms, u.pod.ready_ms)
         for u in judged.case.units
-        if u.pod.started_ms >= 0
+        if u.pod.started_ms != _NOT_STARTED
     ]
     if ages and min(ages) < needed_ms:
         up = format_duration(max(0, min(ages)) // 1000 * 1000)

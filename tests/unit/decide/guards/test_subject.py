@@ -14,7 +14,9 @@ from autoscaler.decide.guards.subject import (
     guard_use,
 )
 from autoscaler.decide.marks import DO_NOT_DISRUPT
+from autoscaler.decide.proposal import Ruling
 from autoscaler.model.cluster import NamespaceRow
+from autoscaler.model.reasons import Reason
 
 GPU = "nvidia.com/gpu"
 
@@ -201,3 +203,12 @@ def test_a_lower_floor_never_protects_less(priority: int, floor: int) -> None:
 
     assert refused(floor) == (priority >= floor)
     assert refused(floor // 2) or not refused(floor)
+
+
+@pytest.mark.parametrize(("why", "told"), [("", "it has not started"), ("0/1 nodes", "0/1 nodes")])
+def test_a_pending_unit_is_told_with_what_it_waits_for(why: str, told: str) -> None:
+    pending = Spec(seen=(None,), pod={"phase": "Pending", "unschedulable": why})
+
+    assert guard_evidence(*judge(cluster(pending))) == Ruling(
+        "evidence", f"pod web-0 is pending: {told}", Reason.NOT_READY
+    )
