@@ -266,6 +266,7 @@ async def test_under_the_rights_of_one_kind_of_action_that_kind_is_done_and_othe
         ("apps", "statefulsets", "get"),
         ("apps", "statefulsets", "patch"),
         ("batch", "cronjobs", "get"),
+        ("batch", "jobs", "get"),
         ("batch", "cronjobs", "patch"),
         ("events.k8s.io", "events", "create"),
     }
