@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,4 +141,6 @@ async def test_lost_labels_freeze_the_fleet_until_a_full_window_after_they_are_m
     assert (waiting.plan.fleet.health.measured, waiting.plan.actions) == (2, ())
     told = [entry["msg"] for entry in log if entry["msg"] in {"decision", "fleet_frozen", "fleet_free"}]
     frozen = told.index("fleet_frozen")
-    assert told[frozen:] == ["fleet_frozen", "fleet_free", "decision", "decision"]
+    assert told[frozen:][:4] == ["fleet_frozen", "fleet_free", "decision", "decision"]
+    # A busy machine may lose a scrape of so short a window later on: that freezes it again, and nothing is decided then.
+    assert ("fleet_frozen", "decision") not in pairwise(told)
