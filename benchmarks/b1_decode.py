@@ -20,6 +20,7 @@ PODS = 150_000
 SMALLEST = 45_000
 """Below this the shapes, made once for each template, weigh more than in a large cluster."""
 MODEL_SAMPLE = 2_000
+ROUNDS = 5
 STORE_BAR = 2.0
 MODELS_BAR = 40.0
 
@@ -32,6 +33,29 @@ def run(scale: float) -> Result:
 
 def _measure(scale: float) -> Result:
     count = max(SMALLEST, round(PODS * scale / PAGE) * PAGE)
+    rounds = [(*_round(count), _generated_models_s_per_pod()) for _ in range(ROUNDS)]
+    # Each side's best: what else the machine does only ever adds, and it need not hit all sides alike.
+    plain_s, stored_s, size, models_s = (min(side) for side in zip(*rounds, strict=True))
+    ratio, faster = stored_s / plain_s, models_s / (stored_s / count)
+    return Result(
+        id="B1",
+        value=ratio,
+        unit="x plain structs",
+        bar=f"<= {STORE_BAR:g} and >= {MODELS_BAR:g} x faster than the generated models",
+        ok=ratio <= STORE_BAR and faster >= MODELS_BAR,
+        extra={
+            "pods": count,
+            "megabytes": round(size / 1e6, 1),
+            "plain_us_per_pod": round(plain_s / count * 1e6, 2),
+            "stored_us_per_pod": round(stored_s / count * 1e6, 2),
+            "models_us_per_pod": round(models_s * 1e6, 1),
+            "faster_than_models": round(faster, 1),
+        },
+    )
+
+
+def _round(count: int) -> tuple[float, float, int]:
+    """Processor seconds of the reference and of the subject, and the bytes that were decoded."""
     store: Any = PodStore(ShapeTable(Resources()))
     store.begin_relist()
     plain_s = stored_s = 0.0
@@ -50,23 +74,7 @@ def _measure(scale: float) -> Result:
                 lambda page=page: store.relist_page(POD.page_decoder.decode(page).items or ())
             )
     stored_s += _seconds(lambda: store.commit_relist("2000000"))
-    models_s = _generated_models_s_per_pod()
-    ratio, faster = stored_s / plain_s, models_s / (stored_s / count)
-    return Result(
-        id="B1",
-        value=ratio,
-        unit="x plain structs",
-        bar=f"<= {STORE_BAR:g} and >= {MODELS_BAR:g} x faster than the generated models",
-        ok=ratio <= STORE_BAR and faster >= MODELS_BAR,
-        extra={
-            "pods": count,
-            "megabytes": round(size / 1e6, 1),
-            "plain_us_per_pod": round(plain_s / count * 1e6, 2),
-            "stored_us_per_pod": round(stored_s / count * 1e6, 2),
-            "models_us_per_pod": round(models_s * 1e6, 1),
-            "faster_than_models": round(faster, 1),
-        },
-    )
+    return plain_s, stored_s, size
 
 
 def _seconds(work: Callable[[], object]) -> float:
