@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from autoscaler.act.transitions import RESTORING
-from autoscaler.model.cluster import NodeRow, PodRow, WorkloadRef
+from autoscaler.model.cluster import TERMINAL, NodeRow, PodRow, WorkloadRef
 from autoscaler.model.ledger import Entry, Fate, Freed, Record
 from autoscaler.model.plan import Action
 from autoscaler.model.snapshot import Snapshot
@@ -20,7 +20,6 @@ NODES_FOLLOWED: Final = 8
 """Of one act: those with the most boards. An entry of the ledger stays small."""
 _SECOND_MS: Final = 1000
 """Times of the API are whole seconds."""
-_TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _OPEN: Final[frozenset[Fate]] = frozenset({"waiting", "cordoned"})
 _UNDECIDED: Final[frozenset[Fate]] = _OPEN | {"held"}
 
@@ -171,5 +170,5 @@ def _holding(snapshot: Snapshot, resource: str, pods: Iterable[PodRow]) -> Itera
     """Pods that have a place and hold boards of the resource there, and how many."""
     for pod in pods:
         boards = snapshot.shapes[pod.shape].demand.get(resource, 0)
-        if pod.node and boards and pod.phase not in _TERMINAL:
+        if pod.node and boards and pod.phase not in TERMINAL:
             yield pod, boards

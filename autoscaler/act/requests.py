@@ -89,22 +89,14 @@ def change_request(action: Action, live: LiveWorkload) -> Request:
     """The change of a template, of replicas, of their least number or of Kueue's word; raises `NoRequestError` where the live object offers no such field."""
     metadata = {"uid": live.uid, "resourceVersion": live.resource_version}
     path = workload_path(action.written[0])
-    if action.lever == "deactivate":
-        body = {"metadata": metadata, "spec": {"active": bool(action.after)}}
-        return Request("PATCH", path, body, _MERGE, _MANAGED)
-    if action.lever == "bounds":
-        body = {"metadata": metadata, "spec": {"minReplicas": action.after}}
-        return Request("PATCH", path, body, _MERGE, _MANAGED)
-    if action.target.kind == "Job":
-        if action.lever != "scale":
-            raise NoRequestError("a Job that runs takes no other template")
+    integer = _one_field(action)
+    if integer is not None:
         # A Job has no scale subresource.
-        return Request(
-            "PATCH", path, {"metadata": metadata, "spec": {"parallelism": action.after}}, _MERGE, _MANAGED
-        )
-    if action.lever == "scale":
-        body = {"metadata": metadata, "spec": {"replicas": action.after}}
-        return Request("PATCH", f"{path}/scale", body, _MERGE, _MANAGED)
+        scaled = action.lever == "scale" and action.target.kind != "Job"
+        body = {"metadata": metadata, "spec": integer}
+        return Request("PATCH", f"{path}/scale" if scaled else path, body, _MERGE, _MANAGED)
+    if action.target.kind == "Job":
+        raise NoRequestError("a Job that runs takes no other template")
     if action.lever != "template":
         raise NoRequestError(f"lever {action.lever} changes no workload")
     stated = live.stated(action.container, action.resource)
@@ -116,6 +108,19 @@ def change_request(action: Action, live: LiveWorkload) -> Request:
     if action.target.kind == "CronJob":
         spec = {"jobTemplate": {"spec": spec}}
     return Request("PATCH", path, {"metadata": metadata, "spec": spec}, _STRATEGIC, _MANAGED)
+
+
+def _one_field(action: Action) -> dict[str, int | bool] | None:
+    """The field of a specification that a merge patch sets; None for a lever that needs another request."""
+    match action.lever:
+        case "deactivate":
+            return {"active": bool(action.after)}
+        case "bounds":
+            return {"minReplicas": action.after}
+        case "scale":
+            return {"parallelism" if action.target.kind == "Job" else "replicas": action.after}
+        case _:
+            return None
 
 
 def disown_request(action: Action, live: LiveWorkload) -> Request | None:

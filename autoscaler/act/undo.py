@@ -126,7 +126,6 @@ async def evict_stuck(pods: Sequence[PodRef], writer: Writer) -> list[str]:
 def reverse_action(entry: Entry, change: Change, *, actor: Restorer) -> Action:
     """The action that puts a value back."""
     identity = f"{actor}|{entry.uid}|{change.lever}|{change.resource}|{change.container}|{change.current}|{change.original}"
-    what = field_of(change)
     return Action(
         id=hashlib.sha256(identity.encode()).hexdigest()[:12],
         method=_method(entry, change),
@@ -140,16 +139,9 @@ def reverse_action(entry: Entry, change: Change, *, actor: Restorer) -> Action:
         before=change.current,
         after=change.original,
         saved_milli_boards=0,
-        because=f"{what}: {change.original} was there before we set {change.current}",
+        because=f"{change.field}: {change.original} was there before we set {change.current}",
         through=change.through,
     )
-
-
-def field_of(change: Change) -> str:
-    """The field that holds a value of ours, in words."""
-    if change.through is not None:
-        return change.through.field
-    return f"{change.resource} of container {change.container}" if change.container else "replicas"
 
 
 def _method(entry: Entry, change: Change) -> Method:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from autoscaler.model.cluster import PodRow, Workload
+from autoscaler.model.cluster import TERMINAL, PodRow, Workload
 from autoscaler.model.duration import format_duration
 from autoscaler.model.kueue import KueueWorkload
 from autoscaler.model.ledger import Change, Entry, Record
@@ -20,7 +20,6 @@ SLOWER: Final = 1.5
 """Times the longest former run that a canary may take."""
 _SECOND_MS: Final = 1000
 """Times of the API are whole seconds."""
-_TERMINAL = frozenset({"Succeeded", "Failed"})
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -158,7 +157,7 @@ def _live_pods(snapshot: Snapshot, action: Action) -> list[tuple[PodRow, PodShap
     return [
         (pod, snapshot.shapes[pod.shape])
         for pod in snapshot.pods
-        if pod.workload == index and pod.phase not in _TERMINAL
+        if pod.workload == index and pod.phase not in TERMINAL
     ]
 
 
@@ -301,7 +300,7 @@ def _judge_eviction(record: Record, snapshot: Snapshot, policy: Policy, now_ms: 
     victim = next((row for row in snapshot.pods if pod is not None and row.uid == pod.uid), None)
     within_ms = action.ready_within_ms or int(policy.guards.ready_deadline)
     late = now_ms - record.acted_ms > within_ms
-    if victim is not None and victim.phase not in _TERMINAL:
+    if victim is not None and victim.phase not in TERMINAL:
         state = f"pod {victim.name} has not gone"
         return Finding("failed", f"{state} in time") if late else Finding("waiting", state)
     if seat is None:

@@ -1,7 +1,7 @@
 """From an accepted proposal to the action of the plan: plain data that says all that its execution needs."""
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 from autoscaler.decide.deadlines import SEAT_WITHIN_MS, ready_within_ms
 from autoscaler.decide.guards.kueue import admitted_by
@@ -55,24 +55,37 @@ def change_of(world: World, judged: Judged, proposal: Proposal) -> Action:
     if proposal.lever == "scale" and workload.ref.kind == "Deployment":
         going = leaving(judged, proposal.before - proposal.after)
         preconditions.append(f"{DELETION_COST} is lowest on {', '.join(pod.name for pod in going)}")
+    return _action(
+        judged,
+        proposal,
+        container=container,
+        preconditions=tuple(preconditions),
+        held_by=held_by(world, mode_for(world.policy, judged, proposal.method)),
+        leaving=going,
+        ready_within_ms=ready_within_ms(world, judged, proposal),
+    )
+
+
+def _action(judged: Judged, proposal: Proposal, *objects: str, **own: Any) -> Action:
+    """What every action says of its workload and its change, and its own fields; `objects` are uids that it is about too."""
+    workload = judged.case.workload
+    usual: dict[str, Any] = {
+        "resource_version": workload.resource_version,
+        "container": "",
+        "saved_milli_boards": proposal.saved_boards * 1000,
+    }
     return Action(
-        id=_identity(judged, proposal),
+        id=_identity(judged, proposal, *objects),
         method=proposal.method,
         reason=proposal.reason,
         lever=proposal.lever,
         target=workload.ref,
         uid=workload.uid,
-        resource_version=workload.resource_version,
-        resource=case.resource,
-        container=container,
+        resource=judged.case.resource,
         before=proposal.before,
         after=proposal.after,
-        saved_milli_boards=proposal.saved_boards * 1000,
         because=proposal.because,
-        preconditions=tuple(preconditions),
-        held_by=held_by(world, mode_for(world.policy, judged, proposal.method)),
-        leaving=going,
-        ready_within_ms=ready_within_ms(world, judged, proposal),
+        **(usual | own),
     )
 
 
@@ -81,20 +94,11 @@ def _deactivation_of(world: World, judged: Judged, proposal: Proposal) -> Action
     case, workload, row = judged.case, judged.case.workload, admitted_by(world, judged.case)
     if row is None:
         raise ValueError(f"{workload.ref} was not admitted by Kueue")
-    return Action(
-        id=_identity(judged, proposal, row.uid),
-        method=proposal.method,
-        reason=proposal.reason,
-        lever=proposal.lever,
-        target=workload.ref,
-        uid=workload.uid,
+    return _action(
+        judged,
+        proposal,
+        row.uid,
         resource_version=row.resource_version,
-        resource=case.resource,
-        container="",
-        before=proposal.before,
-        after=proposal.after,
-        saved_milli_boards=proposal.saved_boards * 1000,
-        because=proposal.because,
         preconditions=(
             f"uid of Workload {row} is {row.uid}",
             f"resourceVersion of Workload {row} is {row.resource_version}",
@@ -109,26 +113,17 @@ def _deactivation_of(world: World, judged: Judged, proposal: Proposal) -> Action
 
 def _lower_bound_of(world: World, judged: Judged, proposal: Proposal) -> Action:
     """The lower minimum of an autoscaler, which then takes the replicas itself; the idle ones are to go first."""
-    case, workload, row = judged.case, judged.case.workload, sole_autoscaler(world, judged.case)
+    workload, row = judged.case.workload, sole_autoscaler(world, judged.case)
     if row is None:
         raise ValueError(f"no autoscaler holds {workload.ref}")
     going: tuple[PodRef, ...] = ()
     if workload.ref.kind == "Deployment":
         going = leaving(judged, proposal.before - proposal.after)
-    return Action(
-        id=_identity(judged, proposal, row.uid),
-        method=proposal.method,
-        reason=proposal.reason,
-        lever=proposal.lever,
-        target=workload.ref,
-        uid=workload.uid,
+    return _action(
+        judged,
+        proposal,
+        row.uid,
         resource_version=row.resource_version,
-        resource=case.resource,
-        container="",
-        before=proposal.before,
-        after=proposal.after,
-        saved_milli_boards=proposal.saved_boards * 1000,
-        because=proposal.because,
         preconditions=(
             f"uid of HorizontalPodAutoscaler {row} is {row.uid}",
             f"resourceVersion of HorizontalPodAutoscaler {row} is {row.resource_version}",
@@ -144,22 +139,14 @@ def _lower_bound_of(world: World, judged: Judged, proposal: Proposal) -> Action:
 
 def eviction_of(judged: Judged, proposal: Proposal, seat: Seat, *, held: tuple[Reason, ...]) -> Action:
     """The eviction of the one unit that is judged. Nothing is saved: its boards are given to the waiting pod."""
-    workload, (unit,) = judged.case.workload, judged.case.units
+    (unit,) = judged.case.units
     pod = PodRef(unit.pod.namespace, unit.pod.name, unit.pod.uid)
-    return Action(
-        id=_identity(judged, proposal, pod.uid, seat.pod.uid),
-        method=proposal.method,
-        reason=proposal.reason,
-        lever=proposal.lever,
-        target=workload.ref,
-        uid=workload.uid,
-        resource_version=workload.resource_version,
-        resource=judged.case.resource,
-        container="",
-        before=proposal.before,
-        after=proposal.after,
+    return _action(
+        judged,
+        proposal,
+        pod.uid,
+        seat.pod.uid,
         saved_milli_boards=0,
-        because=proposal.because,
         preconditions=(
             *_same_object(judged)[:1],
             f"pod {pod.name} is {pod.uid}",

@@ -87,6 +87,13 @@ class Change(msgspec.Struct, frozen=True):
     container: str = ""
     through: ThroughRef | None = None
 
+    @property
+    def field(self) -> str:
+        """The field, in words."""
+        if self.through is not None:
+            return self.through.field
+        return f"{self.resource} of container {self.container}" if self.container else "replicas"
+
 
 class Entry(msgspec.Struct, frozen=True):
     """Everything about one workload, by uid.

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autoscaler.model.cluster import WorkloadRef
-from autoscaler.model.ledger import Change, Entry, Freed, Record
+from autoscaler.model.ledger import Entry, Freed, Record
 from autoscaler.ui import figures
 from autoscaler.ui.escape import printable
 from autoscaler.ui.tables import add_columns, cell, titled_table
@@ -78,7 +78,7 @@ def ours_table(sheet: LedgerSheet, *, wide: bool = False) -> Table:
             cells += [
                 cell(entry.ref.kind),
                 cell(entry.uid),
-                cell("; ".join(map(_field, entry.changes)) or figures.UNKNOWN),
+                cell("; ".join(change.field for change in entry.changes) or figures.UNKNOWN),
             ]
         table.add_row(*cells)
     if not shown:
@@ -170,12 +170,6 @@ def _wide_act_cells(record: Record) -> list[Text]:
 
 def _matters(entry: Entry, now_ms: int) -> bool:
     return bool(entry.changes or entry.reversals or entry.failures or entry.not_before_ms > now_ms)
-
-
-def _field(change: Change) -> str:
-    if change.through is not None:
-        return change.through.field
-    return "replicas" if change.lever == "scale" else f"{change.resource} of container {change.container}"
 
 
 def _faults(sheet: LedgerSheet) -> list[str]:

@@ -23,12 +23,8 @@ def _share(part: int, whole: int) -> str:
 
 def pods_of(judged: Judged, proposal: Proposal) -> int:
     """Pods that a change ends: all of them where the template changes, none where only the next run has the new one."""
-    if proposal.takes_replicas:
-        return proposal.before - proposal.after
-    if proposal.lever == "evict":
-        return 1
-    if proposal.lever == "deactivate":
-        return len(judged.case.units)
+    if proposal.lever != "template":
+        return unavailable_of(judged, proposal)
     return 0 if waits_for_next_run(judged) else judged.case.workload.replicas
 
 
